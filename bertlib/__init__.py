@@ -1,0 +1,19 @@
+"""bertlib: from a dot product to a working BERT, one readable module at a time.
+
+Each module is one chapter's subject. Importing `bertlib` imports nothing else, so a tool that only reads the claims
+does not pay for torch; `from bertlib import BertConfig` and `from bertlib import attention` fetch what they name.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {"BertConfig": "bertlib.config"}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name):
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'bertlib' has no attribute {name!r}")

@@ -1,0 +1,147 @@
+"""Scaled dot-product attention, spelled out and fused, and the multi-head layer built on it.
+
+Notation (Vaswani et al. 2017, section 3.2): a token is a row, Q is (..., n, d_k), K is (..., m, d_k), V is (..., m, d_v);
+S = Q K^T / sqrt(d_k), A = softmax(S) by rows, Z = A V. The spelled-out form is the one to read, the fused form the one to
+run; `tests/library/test_attention.py` holds them equal, masks and gradients included.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertlib.config import BertConfig
+
+
+def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> Tensor:
+    """Scores S = scale * Q K^T, (..., n, m), of n queries (..., n, d_k) against m keys (..., m, d_k).
+
+    `scale` is 1 / sqrt(d_k) unless given; `scale=1.0` gives the raw dot products.
+
+    Raises:
+        ValueError: when queries and keys differ in width.
+    """
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1])
+    return query @ key.transpose(-2, -1) * scale
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Scaled dot-product attention, spelled out: the outputs Z, (..., n, d_v), and the weights A, (..., n, m).
+
+    Args:
+        query: (..., n, d_k).
+        key: (..., m, d_k).
+        value: (..., m, d_v).
+        mask: boolean, broadcastable to (..., n, m); True where a query may attend to a key. A query that may attend to
+            none gets weights and output zero, as in torch's fused kernel.
+        scale: what the dot products are multiplied by; 1 / sqrt(d_k) unless given.
+        dropout_p: the probability with which a weight is dropped before the average; the weights returned are whole.
+
+    Raises:
+        ValueError: when widths or lengths do not fit.
+        TypeError: when the mask is not boolean (a mask of zeros and ones would be ambiguous: add or keep?).
+    """
+    _check(key, value, mask)
+    scores = attention_scores(query, key, scale)
+    if mask is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
+    return F.dropout(weights, dropout_p) @ value, weights
+
+
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+) -> Tensor:
+    """The outputs of `attention` through torch's fused kernel, which never writes the weights out.
+
+    Arguments, shapes and errors as for `attention`.
+    """
+    _check(key, value, mask)
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
+
+
+def _check(key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"key and value must have the same length, not {key.shape[-2]} and {value.shape[-2]}")
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
+
+
+def padding_mask(attention_mask: Tensor) -> Tensor:
+    """The mask (batch, 1, 1, n) that `attention` takes, from the field's (batch, n): 1 a real token, 0 padding.
+
+    Raises:
+        ValueError: when the mask is not two-dimensional or holds anything but 0 and 1.
+    """
+    if attention_mask.dim() != 2:
+        raise ValueError(f"attention_mask must be (batch, n), not {tuple(attention_mask.shape)}")
+    keep = attention_mask.bool()
+    if not torch.equal(keep.to(attention_mask.dtype), attention_mask):
+        raise ValueError("attention_mask must hold only 1 (a real token) and 0 (padding)")
+    return keep[:, None, None, :]
+
+
+class MultiHeadAttention(nn.Module):
+    """h attentions side by side, each through its own projections, joined and mapped back (Vaswani et al., 3.2.2).
+
+    The h projections W_Q^h, each (d_k, d), are stored stacked as one linear map `query` of (d, d); so are keys and
+    values. `output` is W_O.
+    """
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.num_heads = config.num_attention_heads
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key = nn.Linear(config.hidden_size, config.hidden_size)
+        self.value = nn.Linear(config.hidden_size, config.hidden_size)
+        self.output = nn.Linear(config.hidden_size, config.hidden_size)
+        self.dropout_p = config.attention_probs_dropout_prob
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """(batch, n, d) to (batch, h, n, d_k)."""
+        batch, n, d = x.shape
+        return x.view(batch, n, self.num_heads, d // self.num_heads).transpose(1, 2)
+
+    def join_heads(self, x: Tensor) -> Tensor:
+        """(batch, h, n, d_k) to (batch, n, d)."""
+        return x.transpose(1, 2).flatten(2)
+
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, output_attentions: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """The new hidden states, (batch, n, d), and on request the weights, (batch, h, n, n).
+
+        Args:
+            hidden_states: (batch, n, d).
+            attention_mask: (batch, n), 1 for a real token and 0 for padding.
+            output_attentions: take the spelled-out form, which has the weights (before dropout) to give.
+        """
+        query = self.split_heads(self.query(hidden_states))
+        key = self.split_heads(self.key(hidden_states))
+        value = self.split_heads(self.value(hidden_states))
+        mask = None if attention_mask is None else padding_mask(attention_mask)
+        dropout_p = self.dropout_p if self.training else 0.0
+        if output_attentions:
+            heads, weights = attention(query, key, value, mask, dropout_p=dropout_p)
+        else:
+            heads, weights = fused_attention(query, key, value, mask, dropout_p=dropout_p), None
+        return self.output(self.join_heads(heads)), weights
