@@ -1,8 +1,8 @@
 """Scaled dot-product attention, spelled out and fused, and the multi-head layer built on it.
 
-Notation (Vaswani et al. 2017, section 3.2): a token is a row, Q is (..., n, d_k), K is (..., m, d_k), V is (..., m, d_v);
-S = Q K^T / sqrt(d_k), A = softmax(S) by rows, Z = A V. The spelled-out form is the one to read, the fused form the one to
-run; `tests/library/test_attention.py` holds them equal, masks and gradients included.
+Notation (Vaswani et al. 2017, section 3.2): a token is a row, Q is (..., n, d_k), K is (..., m, d_k) and V is
+(..., m, d_v); S = Q K^T / sqrt(d_k), A = softmax(S) by rows, Z = A V. The spelled-out form is the one to read, the fused
+form the one to run; `tests/library/test_attention.py` holds them equal, masks and gradients included.
 """
 
 import math
@@ -20,13 +20,12 @@ def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> 
     `scale` is 1 / sqrt(d_k) unless given; `scale=1.0` gives the raw dot products.
 
     Raises:
-        ValueError: when queries and keys differ in width.
+        ValueError: when queries and keys differ in width, or one of them is not a matrix.
     """
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+    _check_scores(query, key)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
-    return query @ key.transpose(-2, -1) * scale
+    return (query * scale) @ key.transpose(-2, -1)  # scaled before the product, which in half precision may overflow
 
 
 def attention(
@@ -39,20 +38,23 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Scaled dot-product attention, spelled out: the outputs Z, (..., n, d_v), and the weights A, (..., n, m).
 
+    A row of A is a probability vector over the keys, so a row of Z lies in the convex hull of the values.
+
     Args:
         query: (..., n, d_k).
         key: (..., m, d_k).
         value: (..., m, d_v).
         mask: boolean, broadcastable to (..., n, m); True where a query may attend to a key. A query that may attend to
-            none gets weights and output zero, as in torch's fused kernel.
+            none gets weights and output zero and passes no gradient back, as in torch's fused kernel.
         scale: what the dot products are multiplied by; 1 / sqrt(d_k) unless given.
-        dropout_p: the probability with which a weight is dropped before the average; the weights returned are whole.
+        dropout_p: the probability, in [0, 1), with which a weight is dropped before the average, the others growing by
+            1 / (1 - dropout_p); the weights returned are whole.
 
     Raises:
-        ValueError: when widths or lengths do not fit.
+        ValueError: when widths, lengths or leading dimensions do not fit, or dropout_p is not in [0, 1).
         TypeError: when the mask is not boolean (a mask of zeros and ones would be ambiguous: add or keep?).
     """
-    _check(key, value, mask)
+    _check(query, key, value, mask, dropout_p)
     scores = attention_scores(query, key, scale)
     if mask is None:
         weights = scores.softmax(dim=-1)
@@ -73,17 +75,40 @@ def fused_attention(
 
     Arguments, shapes and errors as for `attention`.
     """
-    _check(key, value, mask)
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+    _check(query, key, value, mask, dropout_p)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
 
 
-def _check(key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+def _check_scores(query: Tensor, key: Tensor) -> None:
+    for name, tensor in (("query", query), ("key", key)):
+        if tensor.dim() < 2:
+            raise ValueError(f"{name} must be (..., length, width), not {tuple(tensor.shape)}")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> None:
+    _check_scores(query, key)
+    if value.dim() < 2:
+        raise ValueError(f"value must be (..., length, width), not {tuple(value.shape)}")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"key and value must have the same length, not {key.shape[-2]} and {value.shape[-2]}")
-    if mask is not None and mask.dtype != torch.bool:
+    leading = [tuple(tensor.shape[:-2]) for tensor in (query, key, value)]
+    try:
+        batch = torch.broadcast_shapes(*leading)
+    except RuntimeError as error:
+        raise ValueError(f"query, key and value must have leading dimensions that fit, not {leading}") from error
+    if not 0 <= dropout_p < 1:
+        raise ValueError(f"dropout_p must be a probability in [0, 1), not {dropout_p}")
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
+    scores = (*batch, query.shape[-2], key.shape[-2])
+    if mask.dim() > len(scores) or any(
+        size not in (1, wanted) for size, wanted in zip(mask.shape[::-1], scores[::-1], strict=False)
+    ):
+        raise ValueError(f"mask must be broadcastable to {scores}, one entry a query and key, not {tuple(mask.shape)}")
 
 
 def padding_mask(attention_mask: Tensor) -> Tensor:
@@ -117,7 +142,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout_p = config.attention_probs_dropout_prob
 
     def split_heads(self, x: Tensor) -> Tensor:
-        """(batch, n, d) to (batch, h, n, d_k)."""
+        """(batch, n, d) to (batch, h, n, d_k), head i taking the components from i d_k up to (i + 1) d_k."""
         batch, n, d = x.shape
         return x.view(batch, n, self.num_heads, d // self.num_heads).transpose(1, 2)
 
@@ -134,7 +159,14 @@ class MultiHeadAttention(nn.Module):
             hidden_states: (batch, n, d).
             attention_mask: (batch, n), 1 for a real token and 0 for padding.
             output_attentions: take the spelled-out form, which has the weights (before dropout) to give.
+
+        Raises:
+            ValueError: when the hidden states are not (batch, n, d) or the mask does not fit them.
         """
+        if hidden_states.dim() != 3 or hidden_states.shape[-1] != self.query.in_features:
+            raise ValueError(
+                f"hidden_states must be (batch, n, {self.query.in_features}), not {tuple(hidden_states.shape)}"
+            )
         query = self.split_heads(self.query(hidden_states))
         key = self.split_heads(self.key(hidden_states))
         value = self.split_heads(self.value(hidden_states))

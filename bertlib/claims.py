@@ -22,7 +22,7 @@ VERDICTS = {
     "incomplete": "true, but leaves out what a reader who builds BERT needs",
     "corrected": "false as stated",
 }
-MIME_TYPE = "application/vnd.bertlib.claim+json"
+RECORD = "bertlib-claim"  # the key in an output's metadata under which the record lies
 ROUNDING_LIMIT = 0.05  # a figure further off than this, relative to the largest, is not off by rounding
 PRECISION_LIMIT = 0.1  # an interval wider than this, relative to the figure, cannot confirm an equality
 
@@ -83,8 +83,8 @@ class Settled:
             f'<p class="claim-statement">{html.escape(self.statement)}</p><dl>{rows}</dl></section>'
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        return {"text/plain": str(self), "text/html": self._repr_html_(), MIME_TYPE: asdict(self)}
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}, {RECORD: asdict(self)}
 
 
 def claims() -> dict[str, Claim]:
@@ -183,7 +183,7 @@ def read_ledger(notebooks: Sequence[Path]) -> list[tuple[Path, Settled]]:
     for path in notebooks:
         for cell in json.loads(Path(path).read_text(encoding="utf-8"))["cells"]:
             for output in cell.get("outputs", []):
-                record = output.get("data", {}).get(MIME_TYPE)
+                record = output.get("metadata", {}).get(RECORD)
                 if record is not None:
                     found.append((Path(path), Settled(**record)))
     return found

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = ROOT / "chapters"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 CELL_METADATA = ("tags", "mystnb", "jupyter")
-OUTPUT_METADATA = ("scrapbook",)  # the name under which a number was glued
+OUTPUT_METADATA = ("scrapbook", "bertlib-claim")  # a number that was glued, a claim that was settled
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONUTF8": "1"}
 
 

@@ -1,0 +1,55 @@
+# make book, make test: nothing else is needed first. `make help` lists the rest.
+
+PYTHON ?= python3
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+RUN := $(BIN)/python
+
+# One thread and one hash seed, so that two machines print the same digits; UTF-8 also where it is not the default.
+export OMP_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+export PYTHONHASHSEED = 0
+export PYTHONUTF8 = 1
+
+.PHONY: help book test serve execute data lab clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make book          build the static site into _build/html and say where it is"
+	@echo "make test          run everything: lint, library, notebooks, site, browser"
+	@echo "make serve         serve the built site on localhost (PORT=8000)"
+	@echo "make execute       run every notebook and rewrite its outputs (NB=softmax: that one)"
+	@echo "make data          fetch the weights and texts that the chapters use into the cache"
+	@echo "make lab           open JupyterLab in chapters/"
+	@echo "make clean         remove the built site; the virtual environment and the cache stay"
+
+book:
+	@$(PYTHON) scripts/bootstrap.py book
+	@$(RUN) scripts/build.py
+
+test:
+	@$(PYTHON) scripts/bootstrap.py all
+	@$(RUN) scripts/browser.py
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(RUN) -m pytest tests/library tests/notebooks -n 2 --dist loadfile
+	$(RUN) -m pytest --nbval --nbval-current-env chapters -n 2 --dist loadfile
+	@$(RUN) scripts/build.py
+	$(RUN) -m pytest tests/site -n 2 --dist load
+
+serve: book
+	@$(RUN) scripts/serve.py $(PORT)
+
+execute:
+	@$(PYTHON) scripts/bootstrap.py all
+	@$(RUN) scripts/execute.py $(NB)
+
+data:
+	@$(PYTHON) scripts/bootstrap.py all
+	@$(RUN) -m bertlib.datasets fetch all
+
+lab:
+	@$(PYTHON) scripts/bootstrap.py lab
+	@$(BIN)/jupyter lab chapters
+
+clean:
+	@$(PYTHON) -c "import shutil; shutil.rmtree('_build', ignore_errors=True)"

@@ -1,0 +1,95 @@
+"""Every page of the site, in light and dark, at the width of a desk and of a phone, in a real browser."""
+
+import gzip
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "_build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
+PAGE_LIMIT_KIB = 750
+
+assert PAGES, "the site is not built: run `make book`"
+
+
+@pytest.mark.parametrize("scheme, width", LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_sound(visit, server, name, scheme, width):
+    visited = visit(server + name, scheme, width)
+    page = visited.page
+    foreign = [url for url in visited.requests if not url.startswith((server, "data:"))]
+    assert foreign == [], "a page asks no other host for anything"
+    assert visited.problems == []
+    assert page.locator(".katex-error, .merror, mjx-merror").count() == 0
+    broken = page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
+    assert broken == []
+    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0, f"the page is {overflow} px wider than the window"
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+
+
+@pytest.mark.parametrize("scheme, width", LOOKS)
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "index.html"])
+def test_no_accessibility_violation(visit, server, name, scheme, width):
+    page = visit(server + name, scheme, width).page
+    violations = Axe().run(page).response["violations"]
+    told = [f"{v['id']}: {node['target']} {node['html'][:200]}" for v in violations for node in v["nodes"][:3]]
+    assert told == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_works_from_a_folder(visit, name):
+    visited = visit((SITE / name).as_uri())
+    assert visited.problems == []
+    assert all(url.startswith(("file:", "data:")) for url in visited.requests)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_light(visit, server, name):
+    visited = visit(server + name)
+    paths = {unquote(urlsplit(url).path) for url in visited.requests if not url.startswith("data:")}
+    prefix = urlsplit(server).path
+    weight = sum(len(gzip.compress((SITE / path.removeprefix(prefix)).read_bytes())) for path in paths)
+    assert weight / 1024 <= PAGE_LIMIT_KIB, f"{weight / 1024:.0f} KiB gzipped"
+
+
+def test_every_link_leads_somewhere(chromium, server):
+    """Links and anchors between pages, those in raw HTML included, which Sphinx does not check."""
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    ids, links = {}, []
+    for name in set(PAGES) - {"index.html"}:
+        page.goto(server + name, wait_until="domcontentloaded")
+        ids[server + name] = set(page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)"))
+        links += [(name, href) for href in page.evaluate("[...document.links].map(a => a.getAttribute('href'))")]
+    context.close()
+    dangling = []
+    for name, href in links:
+        address, _, anchor = urljoin(server + name, href).partition("#")
+        if not address.startswith(server):
+            continue
+        path = SITE / unquote(address.removeprefix(server))
+        wrong_anchor = anchor and address in ids and unquote(anchor) not in ids[address]
+        if not path.is_file() or wrong_anchor:
+            dangling.append(f"{name}: {href}")
+    assert dangling == []
+
+
+def test_theme_switch_and_solutions_work(visit, server):
+    page = visit(server + "chapters/softmax.html").page
+    page.locator("button.theme-switch-button:visible").first.click()
+    assert page.evaluate("document.documentElement.dataset.mode") in ("light", "dark", "auto")
+    solution = page.locator("details.hide, .cell.tag_hide-cell details").first
+    assert solution.get_attribute("open") is None, "a solution is shut until it is opened"
+    solution.locator("summary").click()
+    assert solution.get_attribute("open") is not None
+
+
+def test_search_finds_a_word(visit, server):
+    page = visit(server + "search.html?q=entropy").page
+    page.wait_for_selector("#search-results li a", timeout=10_000)
+    assert page.locator("#search-results li a").count() > 0
