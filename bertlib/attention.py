@@ -1,9 +1,11 @@
 """Scaled dot-product attention, spelled out and fused, and the multi-head layer built on it.
 
 Notation (Vaswani et al. 2017, section 3.2): a token is a row, Q is (..., n, d_k), K is (..., m, d_k) and V is
-(..., m, d_v); S = Q K^T / sqrt(d_k), A = softmax(S) by rows, Z = A V. The spelled-out form is the one to read, the fused
-form the one to run; `tests/library/test_attention.py` holds them equal, masks and gradients included.
+(..., m, d_v); S = Q K^T / sqrt(d_k), A = softmax(S) by rows, Z = A V. The spelled-out form is the one to read, the
+fused form the one to run; `tests/library/test_attention.py` holds them equal, masks and gradients included.
 """
+
+from __future__ import annotations
 
 import math
 
@@ -76,6 +78,8 @@ def fused_attention(
     Arguments, shapes and errors as for `attention`.
     """
     _check(query, key, value, mask, dropout_p)
+    if mask is not None:
+        mask = torch.atleast_2d(mask)  # the kernel does not take a mask of keys alone, (m,)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
 
 
@@ -166,6 +170,11 @@ class MultiHeadAttention(nn.Module):
         if hidden_states.dim() != 3 or hidden_states.shape[-1] != self.query.in_features:
             raise ValueError(
                 f"hidden_states must be (batch, n, {self.query.in_features}), not {tuple(hidden_states.shape)}"
+            )
+        if attention_mask is not None and attention_mask.shape != hidden_states.shape[:2]:
+            raise ValueError(
+                f"attention_mask must be (batch, n), here {tuple(hidden_states.shape[:2])}, "
+                f"not {tuple(attention_mask.shape)}"
             )
         query = self.split_heads(self.query(hidden_states))
         key = self.split_heads(self.key(hidden_states))

@@ -65,7 +65,7 @@ class BertConfig:
 
     @property
     def head_dim(self) -> int:
-        """The width d_k of one head: hidden_size / num_attention_heads."""
+        """The width of one head, d_k = hidden_size / num_attention_heads."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod

@@ -3,6 +3,8 @@
 The style itself is `book.mplstyle` beside this file.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -65,7 +67,7 @@ def heatmap(
         ax.text(j, i, format(entry, fmt), ha="center", va="center", color="white" if dark else "black")
 
 
-SIMPLEX_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+SIMPLEX_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
 
 
 def simplex_xy(p) -> np.ndarray:
@@ -88,6 +90,7 @@ def draw_simplex(ax: Axes, labels=("1", "2", "3")) -> None:
     ax.plot(*outline.T, color=GREY, linestyle="-", linewidth=1.2)
     centre = SIMPLEX_CORNERS.mean(axis=0)
     for corner, label in zip(SIMPLEX_CORNERS, labels, strict=True):
-        ax.annotate(label, centre + 1.13 * (corner - centre), ha="center", va="center")
+        place = centre + 1.13 * (corner - centre)
+        ax.annotate(label, place, ha="center", va="center", annotation_clip=False)  # it lies outside the axes
     ax.set_aspect("equal")
     ax.axis("off")

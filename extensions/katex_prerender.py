@@ -5,6 +5,7 @@ formula that KaTeX refuses into a warning with its place in the source, and take
 `scripts/build.py` puts it.
 """
 
+import atexit
 from html import escape
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def add_stylesheet(app):
     app.add_css_file("katex/katex.min.css")
 
 
+def stop_engine(app, exception):
+    """End the JavaScript engine with the build; left to the end of the process, it outlives a build that fails."""
+    server = katex.KaTeXServer.katex_server
+    if server is not None:
+        atexit.unregister(katex.KaTeXServer.terminate)
+        server.terminate()
+        katex.KaTeXServer.katex_server = None
+
+
 def setup(app):
     katex.NODEJS_BINARY = str(NODE)
     katex.KATEX_DEFAULT_OPTIONS.update(throwOnError=True, strict="error")
@@ -57,4 +67,5 @@ def setup(app):
         "katex_prerender", inline_renderers=(visit_math, None), block_renderers=(visit_displaymath, None)
     )
     app.connect("builder-inited", add_stylesheet)
+    app.connect("build-finished", stop_engine)
     return {"parallel_read_safe": True}

@@ -25,8 +25,8 @@ def _numbers(answer, shape: tuple[int, ...], what: str) -> np.ndarray:
         array = np.array(answer, dtype=float)
     except (TypeError, ValueError) as error:
         raise Hint(f"Hand in {what}, as numbers.") from error
-    if math.prod(shape) == array.size and sorted(set(array.shape) - {1}) == sorted(set(shape) - {1}):
-        array = array.reshape(shape) if array.ndim != len(shape) else array
+    if array.squeeze().shape == tuple(size for size in shape if size != 1):
+        array = array.reshape(shape)  # a row or a column will do for a list
     if array.shape != shape:
         raise Hint(f"Hand in {what}; what came has the shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -59,7 +59,9 @@ def _fourth_token(answer) -> None:
     if abs(given.sum() - 1) > 5e-3:
         raise Hint(f"A row of weights sums to one; this one sums to {given.sum():.3f}.")
     if _near(np.sort(given), np.sort(right)):
-        raise Hint("The right four numbers in the wrong order: first the weight on token 1, last the weight on token 4.")
+        raise Hint(
+            "The right four numbers in the wrong order: first the weight on token 1, last the weight on token 4."
+        )
     if _near(given, right, 6e-3):
         raise Hint("Nearly: give at least three digits after the point.")
     raise Hint("Not these. Begin with the four dot products of token 4 with all tokens, itself included.")
@@ -78,7 +80,9 @@ def _scale_of_two_thirds(answer) -> None:
     if _near(given, 1 / right, 2e-3):
         raise Hint("That is the temperature, one over the scale.")
     if _near(given, math.log(4), 2e-3):
-        raise Hint("At this scale token 3 keeps two thirds. The question is about token 1, whose two neighbours differ.")
+        raise Hint(
+            "At this scale token 3 keeps two thirds. The question is about token 1, whose two neighbours differ."
+        )
     if _near(given, 1.0, 3e-3):
         raise Hint("Close, but at scale one the weight is not quite two thirds. Solve for the power of e, exactly.")
     kept = math.exp(2 * given) / (math.exp(2 * given) + math.exp(given) + 1) if abs(given) < 300 else float(given > 0)
@@ -115,7 +119,7 @@ def _who_moves_less(answer) -> None:
 
 
 def _pull(tokens: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The share of weight that each token gives away, (n,), and the mean of the others that it moves towards, (n, d)."""
+    """The share of weight each token gives away, (n,), and the mean of the others that it moves towards, (n, d)."""
     scores = scale * tokens @ tokens.T
     others = scores.copy()
     np.fill_diagonal(others, -np.inf)
@@ -154,16 +158,20 @@ def _pull_of_the_others(answer) -> None:
         except (TypeError, ValueError) as error:
             raise Hint("Both results have to be arrays of numbers.") from error
         if share.shape != (n,) or target.shape != (n, width):
-            raise Hint(f"For {n} tokens of width {width} the shapes are ({n},) and ({n}, {width}), "
-                       f"not {share.shape} and {target.shape}.")  # fmt: skip
+            raise Hint(
+                f"For {n} tokens of width {width} the shapes are ({n},) and ({n}, {width}), "
+                f"not {share.shape} and {target.shape}."
+            )
         _judge_pull(what, tokens, scale, share, target)
 
 
 def _judge_pull(what: str, tokens: np.ndarray, scale: float, share: np.ndarray, target: np.ndarray) -> None:
     right_share, right_target = _pull(tokens, scale)
     if not (np.isfinite(share).all() and np.isfinite(target).all()):
-        raise Hint(f"Not finite for {what}. There a token keeps all its weight to the last bit, or the powers overflow: "
-                   "weigh the others among themselves, without dividing by what was given away.")  # fmt: skip
+        raise Hint(
+            f"Not finite for {what}. There a token keeps all its weight to the last bit, or the powers overflow: "
+            "weigh the others among themselves, without dividing by what was given away."
+        )
     if _near(share, right_share, 1e-9) and _near(target, right_target, 1e-6):
         return
     if _near(share, 1 - right_share, 1e-9) and not _near(share, right_share, 1e-9):
@@ -196,4 +204,6 @@ def _stay_apart(answer) -> None:
     for step in range(1, STEPS + 1):
         tokens = _weights(tokens @ tokens.T / 2) @ tokens
         if _closest(tokens) < 1:
-            raise Hint(f"After {step} application(s) two tokens are less than one apart. What keeps a token where it is?")
+            raise Hint(
+                f"After {step} application(s) two tokens are less than one apart. What keeps a token where it is?"
+            )
