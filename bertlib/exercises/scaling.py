@@ -42,33 +42,21 @@ def score_with_means(answer) -> None:
         answer,
         right,
         (
-            (
-                4.0,
-                "That is the product of the variances, 64 times. The means are not zero, and they add two more parts.",
-            ),
+            (4.0, "That is the product of the variances, 64 times. The means are not zero and add two more parts."),
             (64 / 3, "That is the mean square of one product, 64 times. A variance also subtracts the squared mean."),
             (right / 64, "That is the variance of one product. The score is a sum of 64 of them."),
             (math.sqrt(right), "That is the standard deviation."),
-            (16.0, "That is the mean of the score."),
+            (16.0, "That is the mean of the score, and also what the variance is without the part μ_k² σ_q²."),
             (
                 right / 8,
                 "Scaling by √64 divides the variance by 64, not by 8; and the question is about the raw score.",
             ),
-            (
-                64.0,
-                "That would be right for means 0 and variances 1. Work out the mean and variance of each component first.",
-            ),
-            (
-                20 / 3,
-                "One of the two mixed parts is missing: mean of q with variance of k, and mean of k with variance of q.",
-            ),
-            (49 / 3, "Check the variance of the key's component: its mean square is 1, its mean is not 0."),
-            (
-                16 + 4 / 3,
-                "The part with both variances is there twice or not at all: write out the three parts one by one.",
-            ),
+            (64.0, "That would be right for means 0 and variances 1. Start with the moments of each component."),
+            (16 / 3, "One of the parts that come from the means is missing: the one with the mean of q."),
+            (40 / 3, "The part with both variances is missing."),
+            (68 / 3, "Check the variance of the key's component: its mean square is 1, and its mean is not 0."),
         ),
-        "Not that. You need four moments, the mean and the variance of each kind of component, and then the first theorem.",
+        "Not that. You need four moments, mean and variance of each kind of component, and then the first theorem.",
     )
 
 
@@ -259,7 +247,7 @@ def dead_in_single_precision(answer) -> None:
     if single > 0:
         if len(set(scores)) == 1:
             raise Hint(
-                "Equal scores give equal weights, and their gradient is far from zero. Softmax sees only the differences."
+                "Equal scores give equal weights, whose gradient is far from zero. Softmax sees only differences."
             )
         if np.diff(np.sort(scores))[-1] < 1:
             raise Hint(
@@ -267,6 +255,4 @@ def dead_in_single_precision(answer) -> None:
             )
         raise Hint(f"In float32 the largest entry is still {single:.2g}. How small a number can float32 hold?")
     if double == 0:
-        raise Hint(
-            "In float64 the Jacobian is zero as well: you went too far. Somewhere between lies what only float64 can hold."
-        )
+        raise Hint("In float64 the Jacobian is zero as well: you went too far. Look for what only float64 can hold.")
