@@ -1,5 +1,7 @@
-"""Strict nbval, tolerant on digits: two outputs are equal when they agree outside their numbers, character for character,
-and each number agrees to REL_TOL or ABS_TOL. Three significant digits are the same on every machine; the last bit is not.
+"""Strict nbval, tolerant on digits.
+
+Two outputs are equal when they agree outside their numbers, character for character, and each number agrees to REL_TOL
+or ABS_TOL. Three significant digits are the same on every machine; the last bit is not.
 """
 
 import json

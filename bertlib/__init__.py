@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _HOME = {"BertConfig": "bertlib.config"}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name):

@@ -33,11 +33,12 @@ class ClaimError(ValueError):
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the article in the book's own words: where it is treated and whether it is still open."""
+    """One claim in the book's own words, with its chapter; `unsaid` by the article, or still `open`."""
 
     id: str
     statement: str
     chapter: str
+    unsaid: bool = False
     open: bool = False
 
 
@@ -56,12 +57,13 @@ class Settled:
     otherwise: str = ""
     missing: str = ""
     note: str = ""
+    unsaid: bool = False
 
     def rows(self) -> list[tuple[str, str]]:
         """The lines of the box, label and text, empty ones left out."""
         spread = f" ± {self.uncertainty}" if self.uncertainty else ""
         rows = [
-            ("The article", self.claimed),
+            ("Expected" if self.unsaid else "The article", self.claimed),
             ("Measured", f"{self.measured}{spread} ({self.quantity})"),
             ("Condition", self.condition),
             ("Without it", self.otherwise),
@@ -125,9 +127,9 @@ def settle(
 
     Raises:
         ClaimError: when the id or the verdict is unknown, a figure is missing or not finite, or the figures do not bear
-            the verdict out: a "holds" or "incomplete" that the measurement contradicts or leaves undecided, a "corrected"
-            that it confirms, a "rounded" that is exact or off by more than 5 %, a "holds, with a condition" whose claim
-            also stands without the condition.
+            the verdict out: a "holds" or "incomplete" that the measurement contradicts or leaves undecided, a
+            "corrected" that it confirms, a "rounded" that is exact or off by more than 5 %, a "holds, with a condition"
+            whose claim also stands without the condition.
     """
     claim = _claim(claim_id)
     if verdict not in VERDICTS:
@@ -174,6 +176,7 @@ def settle(
         otherwise="" if otherwise is None else _join(otherwise, digits),
         missing=missing,
         note=note,
+        unsaid=claim.unsaid,
     )
 
 

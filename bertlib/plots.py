@@ -1,4 +1,4 @@
-"""One look for every figure of the book: `use_book_style()` in the first cell of a chapter, and a few shapes drawn often.
+"""One look for every figure of the book: `use_book_style()` in the first cell, and a few shapes drawn often.
 
 The style itself is `book.mplstyle` beside this file.
 """
@@ -15,7 +15,8 @@ from matplotlib.colors import Colormap
 STYLE = Path(__file__).with_name("book.mplstyle")
 
 # The palette of Okabe and Ito (2008) by name, for a figure in which a colour means something.
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK = "#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000".split()
+BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 GREY = "#777777"
 
 

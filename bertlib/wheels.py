@@ -107,7 +107,7 @@ def _run_pip(wheel: Wheel, part: Path, stop_at_address: bool) -> str | None:
     folder = part.with_suffix(".pip")
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))  # what a stopped pip leaves goes with the folder
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     try:
         with subprocess.Popen(
             [*command, "--dest", str(folder), f"{wheel.package}=={wheel.version}"],

@@ -1,7 +1,7 @@
 """Formulas are set at build time by KaTeX, so a page carries no script for them and a wrong macro fails the build.
 
-KaTeX's script, style sheet and fonts are in `.venv`, where `scripts/build.py` puts them; the JavaScript engine that runs
-the script comes as a wheel. A formula that KaTeX refuses becomes a warning with its place in the source.
+KaTeX's script, style sheet and fonts are in `.venv`, where `scripts/build.py` puts them; the JavaScript engine that
+runs the script comes as a wheel. A formula that KaTeX refuses becomes a warning with its place in the source.
 """
 
 import json
@@ -30,7 +30,9 @@ class Katex:
 
     def start(self):
         command = [NODE, HERE / "katex_lines.js", KATEX / "katex.min.js"]
-        self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        self.engine = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
 
     def set(self, latex: str, display: bool) -> dict:
         """{"html": ...} or {"error": ...}."""

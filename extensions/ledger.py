@@ -1,7 +1,7 @@
 """The page of verdicts, made at build time from the outputs of the executed notebooks.
 
-The directive `{verdicts}` writes one table a chapter, each row with the claim, its verdict, the figure and a link to the
-cell that settled it, then the claims that are still open; `{verdict-count}` writes the totals in a sentence.
+The directive `{verdicts}` writes a table, each row with a claim, its verdict, the figure and a link to the cell that
+settled it; `{verdict-count}` writes the totals in a sentence.
 """
 
 import sys
@@ -14,7 +14,27 @@ from sphinx.util.docutils import SphinxDirective
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bertlib.claims import VERDICTS, claims, read_ledger  # noqa: E402
+from bertlib.claims import VERDICTS, Claim, Settled, claims, read_ledger
+
+HEAD = """<div class="verdicts" tabindex="0" role="region" aria-label="All claims and their verdicts">
+<table class="table"><thead><tr><th scope="col">Claim</th><th scope="col">What is said</th><th scope="col">Verdict</th>
+<th scope="col">Measured</th></tr></thead><tbody>"""
+FOOT = "</tbody></table></div>"
+
+
+def row(claim: Claim, chapter: str = "", entry: Settled | None = None) -> str:
+    """A line of the table: an entry of the ledger, or a claim that is still open."""
+    kind, verdict, measured, name = "open", "open", "", claim.id
+    if entry is not None:
+        kind, verdict = entry.verdict.split(",")[0], entry.verdict
+        spread = f" ± {entry.uncertainty}" if entry.uncertainty else ""
+        measured = f"{escape(entry.measured + spread)}<br><small>{escape(entry.quantity)}</small>"
+        name = f'<a href="../chapters/{chapter}.html#claim-{claim.id}">{claim.id}</a>'
+    unsaid = " <small>(unsaid in the article)</small>" if claim.unsaid else ""
+    return (
+        f'<tr class="verdict-{kind}"><th scope="row">{name}</th><td>{escape(claim.statement)}{unsaid}</td>'
+        f"<td>{escape(verdict)}</td><td>{measured}</td></tr>"
+    )
 
 
 class Ledger(SphinxDirective):
@@ -27,30 +47,9 @@ class Ledger(SphinxDirective):
 
 class Verdicts(Ledger):
     def run(self):
-        known = claims()
-        settled = {entry.id: (path, entry) for path, entry in read_ledger(self.notebooks())}
-        rows = []
-        for claim in known.values():
-            if claim.id in settled:
-                path, entry = settled[claim.id]
-                link = f"../chapters/{path.stem}.html#claim-{claim.id}"
-                spread = f" ± {escape(entry.uncertainty)}" if entry.uncertainty else ""
-                rows.append(
-                    f'<tr class="verdict-{entry.verdict.split(",")[0]}"><th scope="row"><a href="{link}">{claim.id}</a></th>'
-                    f"<td>{escape(entry.statement)}</td><td>{escape(entry.verdict)}</td>"
-                    f"<td>{escape(entry.measured)}{spread}<br><small>{escape(entry.quantity)}</small></td></tr>"
-                )
-            else:
-                rows.append(
-                    f'<tr class="verdict-open"><th scope="row">{claim.id}</th><td>{escape(claim.statement)}</td>'
-                    "<td>open</td><td></td></tr>"
-                )
-        table = (
-            '<div class="verdicts" tabindex="0" role="region" aria-label="All claims and their verdicts"><table class="table">'
-            '<thead><tr><th scope="col">Claim</th><th scope="col">What the article says</th><th scope="col">Verdict</th>'
-            f'<th scope="col">Measured</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        )
-        return [nodes.raw("", table, format="html")]
+        settled = {entry.id: (path.stem, entry) for path, entry in read_ledger(self.notebooks())}
+        rows = [row(claim, *settled.get(claim.id, ())) for claim in claims().values()]
+        return [nodes.raw("", HEAD + "".join(rows) + FOOT, format="html")]
 
 
 class VerdictCount(Ledger):

@@ -1,7 +1,7 @@
 """Takes off every page what the theme adds and a static, offline book does not want, and mends what it gets wrong.
 
-Off: Thebe (fetches from another host), the script of Font Awesome (half the page's weight; its icons also ship as fonts,
-which stay), the advertisement slot, source maps. Mended: landmarks and keyboard access to what scrolls.
+Off: Thebe (fetches from another host), the script of Font Awesome (half the page's weight; its icons also ship as
+fonts, which stay), the advertisement slot, source maps. Mended: landmarks and keyboard access to what scrolls.
 """
 
 import re
@@ -28,7 +28,9 @@ def take_off(page: BeautifulSoup) -> None:
         if UNWANTED_SCRIPTS.search(text) or text in seen:
             script.decompose()
         seen.add(text)
-    for tag in page.select('link[href*="sphinx-thebe"], #ethical-ad-placement, meta[name=viewport] ~ meta[name=viewport]'):
+    for tag in page.select(
+        'link[href*="sphinx-thebe"], #ethical-ad-placement, meta[name=viewport] ~ meta[name=viewport]'
+    ):
         tag.decompose()
 
 

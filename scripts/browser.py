@@ -1,4 +1,4 @@
-"""Find the browser that the site's tests drive; on Debian install it where it is missing, elsewhere say what to install."""
+"""Find the browser that the site's tests drive; where it is missing, install it (Debian) or say what to install."""
 
 import os
 import shutil

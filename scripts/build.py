@@ -1,7 +1,7 @@
 """Build the static site into `_build/html` with warnings and dangling references as errors. Needs no torch.
 
-Nothing is built when nothing changed since the last build that succeeded. KaTeX, which sets the formulas, is fetched once
-into `.venv` by package name and version, its hash checked.
+Nothing is built when nothing changed since the last build that succeeded. KaTeX, which sets the formulas, is fetched
+once into `.venv` by package name and version, its hash checked.
 """
 
 import hashlib
@@ -44,7 +44,9 @@ def fetch_katex() -> None:
         npm(["pack", f"katex@{KATEX_VERSION}", "--silent", "--pack-destination", folder], stdout=subprocess.DEVNULL)
         packed = Path(folder, f"katex-{KATEX_VERSION}.tgz")
         if not packed.is_file():
-            sys.exit(f"KaTeX {KATEX_VERSION} could not be fetched through npm: check the network and run the same again.")
+            sys.exit(
+                f"KaTeX {KATEX_VERSION} could not be fetched through npm: check the network and run the same again."
+            )
         content = packed.read_bytes()
         if (found := hashlib.sha256(content).hexdigest()) != KATEX_SHA256:
             sys.exit(f"KaTeX {KATEX_VERSION} has sha256 {found} and not {KATEX_SHA256}: it is not used.")
@@ -66,7 +68,9 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted({path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()}):
         if "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode() + hashlib.sha256(path.read_bytes()).digest())
+            digest.update(
+                f"{path.relative_to(ROOT).as_posix()}\n".encode() + hashlib.sha256(path.read_bytes()).digest()
+            )
     return digest.hexdigest()
 
 

@@ -76,7 +76,11 @@ def execute(path: Path, timeout: int = 600) -> float:
             cell.outputs, cell.execution_count = [], None
     started = time.monotonic()
     client = NotebookClient(
-        notebook, timeout=timeout, kernel_name="python3", record_timing=False, resources={"metadata": {"path": path.parent}}
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": path.parent}},
     )
     client.execute(env={**os.environ, **ENVIRONMENT})
     seconds = time.monotonic() - started

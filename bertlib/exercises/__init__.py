@@ -72,7 +72,7 @@ def check(name: str, answer) -> Result:
     if chapter not in CHAPTERS or name not in names(chapter):
         raise ValueError(f"there is no exercise {name!r}; an exercise is named like 'softmax-1'")
     if answer is ...:
-        return Result(name, None, "Replace the ... with your answer and run the cell again.")
+        return Result(name, None, "Replace the dots and run the cell again.")
     try:
         _CHECKS[name](answer)
     except Hint as hint:

@@ -48,6 +48,7 @@ class PackageIndex(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.folder = folder
         self.ranges = True  # whether parts can be asked for
+        self.shift = 0  # how far before the asked place a part begins
         self.rate = None  # bytes a second; None is as fast as it goes
         self.cut_at = None  # a wheel's connection ends after so many bytes
         self.only_pip = False  # whether a wheel is refused to any client but pip
@@ -105,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not (wanted and self.server.ranges):
             self._send(content)
             return
-        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
+        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) - self.server.shift
         if start >= len(content):
             self.send_error(416)
             return

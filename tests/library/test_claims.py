@@ -93,11 +93,11 @@ def test_no_verdict_without_a_figure(measured):
 def test_wrong_words_are_named():
     with pytest.raises(ClaimError, match="no claim 'Z9'"):
         settle("Z9", "holds", quantity="q", claimed="1", measured=1)
-    with pytest.raises(ClaimError, match="'holds, with a condition'.*not 'true'"):
+    with pytest.raises(ClaimError, match=r"'holds, with a condition'.*not 'true'"):
         settled("true", "1", 1)
     with pytest.raises(ClaimError, match="quantity"):
         settle("D1", "holds", quantity=" ", claimed="1", measured=1)
-    with pytest.raises(ClaimError, match="claimed must be a figure.*'about 3'"):
+    with pytest.raises(ClaimError, match=r"claimed must be a figure.*'about 3'"):
         settled("holds", "about 3", 3)
     with pytest.raises(ClaimError, match="negative"):
         settled("holds", "1", 1, uncertainty=-0.1)

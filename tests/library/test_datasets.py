@@ -217,6 +217,14 @@ def test_a_server_without_ranges_starts_over_and_gives_up_with_a_reason(house, c
     assert datasets.fetch("big").read_bytes() == BIG
 
 
+def test_a_part_that_does_not_begin_where_it_was_asked_to_is_not_appended(house, corpus):
+    house.downloads.mkdir(parents=True)
+    (house.downloads / f"{corpus.name}.part").write_bytes(corpus.read_bytes()[:1000])
+    house.index.shift = 10
+    assert datasets.fetch("big").read_bytes() == BIG
+    assert house.index.ranges_asked() == ["bytes=1000-", None]
+
+
 def test_a_part_that_the_server_has_nothing_after_is_thrown_away(house, corpus):
     house.downloads.mkdir(parents=True)
     content = corpus.read_bytes()
@@ -307,13 +315,19 @@ def test_a_notebook_s_output_shows_neither_progress_nor_waiting(house, corpus, m
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 def test_a_terminal_shows_progress(house, corpus):
+    import termios
+
     reading, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
     process = house.start("big", stderr=terminal)
     os.close(terminal)
-    assert process.wait(timeout=20) == 0
-    with contextlib.suppress(OSError):  # the end of a terminal that nobody holds any more
-        assert "toy-corpus:" in os.read(reading, 10_000).decode()
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that nobody holds the terminal any more
+        while chunk := os.read(reading, 10_000):
+            shown += chunk
     os.close(reading)
+    assert process.wait(timeout=60) == 0
+    assert b"toy-corpus:" in shown
 
 
 # Errors say what, why and what to do

@@ -49,3 +49,10 @@ def test_style_is_readable_and_colour_blind_safe():
         ]
         assert plt.rcParams["font.size"] >= 12
         assert plt.rcParams["figure.figsize"][0] <= 6
+
+
+def test_simplex_labels_are_drawn_outside_the_axes(ax):
+    plots.draw_simplex(ax, labels=("a", "b", "c"))
+    renderer = ax.figure.canvas.get_renderer()
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "c"]
+    assert all(text._check_xy(renderer) for text in ax.texts), "a label that lies outside is left out"
