@@ -214,11 +214,11 @@ def _copy(source: BinaryIO, wanted: Entry) -> None:
             file.write(chunk)
             digest.update(chunk)
             size += len(chunk)
+        described = f"{wanted.file} was to have {wanted.size:,} bytes and sha256 {wanted.sha256}"
+        if size > wanted.size:
+            raise WheelError(f"{described}; what came has at least {size:,} bytes and is another file; it was not kept")
         if digest.hexdigest() != wanted.sha256:
-            raise WheelError(
-                f"{wanted.file} was to have {wanted.size:,} bytes and sha256 {wanted.sha256}; "
-                f"what came has {size:,} bytes and sha256 {digest.hexdigest()}; it was not kept"
-            )
+            raise WheelError(f"{described}; what came has {size:,} and {digest.hexdigest()}; it was not kept")
 
 
 def _disk_error(wanted: Entry, error: OSError) -> str:

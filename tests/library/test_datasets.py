@@ -367,6 +367,14 @@ def test_a_member_that_is_not_what_the_registry_says_is_not_kept(house, content)
     assert house.files() == []
 
 
+def test_a_member_that_is_far_too_large_is_not_unpacked_to_its_end(house):
+    wheel = house.serve("toy-corpus", {"toy/text.txt": bytes(5_000_000)})
+    house.describe({"toy-corpus": wheel}, {"text": (TEXT, {"toy-corpus": "toy/text.txt"})})
+    house.put_by_hand(wheel)
+    with pytest.raises(DatasetError, match=r"what came has at least 1,048,576 bytes and is another file"):
+        datasets.fetch("text")
+
+
 def test_a_member_that_is_missing_is_named(house):
     wheel = house.serve("toy-corpus", {"toy/text.txt": TEXT})
     house.describe({"toy-corpus": wheel}, {"text": (TEXT, {"toy-corpus": "../../text.txt"})})
