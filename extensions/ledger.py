@@ -14,27 +14,28 @@ from sphinx.util.docutils import SphinxDirective
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bertlib.claims import VERDICTS, Claim, Settled, claims, read_ledger
-
-HEAD = """<div class="verdicts" tabindex="0" role="region" aria-label="All claims and their verdicts">
-<table class="table"><thead><tr><th scope="col">Claim</th><th scope="col">What is said</th><th scope="col">Verdict</th>
-<th scope="col">Measured</th></tr></thead><tbody>"""
-FOOT = "</tbody></table></div>"
+from bertlib.claims import VERDICTS, Claim, claims, read_ledger
 
 
-def row(claim: Claim, chapter: str = "", entry: Settled | None = None) -> str:
-    """A line of the table: an entry of the ledger, or a claim that is still open."""
-    kind, verdict, measured, name = "open", "open", "", claim.id
-    if entry is not None:
-        kind, verdict = entry.verdict.split(",")[0], entry.verdict
-        spread = f" ± {entry.uncertainty}" if entry.uncertainty else ""
-        measured = f"{escape(entry.measured + spread)}<br><small>{escape(entry.quantity)}</small>"
-        name = f'<a href="../chapters/{chapter}.html#claim-{claim.id}">{claim.id}</a>'
-    unsaid = " <small>(unsaid in the article)</small>" if claim.unsaid else ""
+def cells(*texts: str, kind: str) -> str:
+    """A line of a table, its first cell the heading."""
+    name, *others = texts
     return (
-        f'<tr class="verdict-{kind}"><th scope="row">{name}</th><td>{escape(claim.statement)}{unsaid}</td>'
-        f"<td>{escape(verdict)}</td><td>{measured}</td></tr>"
+        f'<tr class="verdict-{kind}"><th scope="row">{name}</th>{"".join(f"<td>{text}</td>" for text in others)}</tr>'
     )
+
+
+def table(label: str, heads: list[str], rows: list[str]) -> nodes.raw:
+    columns = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    html = (
+        f'<div class="verdicts" tabindex="0" role="region" aria-label="{label}"><table class="table">'
+        f"<thead><tr>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+    return nodes.raw("", html, format="html")
+
+
+def statement(claim: Claim) -> str:
+    return escape(claim.statement) + (" <small>(unsaid in the article)</small>" if claim.unsaid else "")
 
 
 class Ledger(SphinxDirective):
@@ -47,9 +48,23 @@ class Ledger(SphinxDirective):
 
 class Verdicts(Ledger):
     def run(self):
+        known = claims()
         settled = {entry.id: (path.stem, entry) for path, entry in read_ledger(self.notebooks())}
-        rows = [row(claim, *settled.get(claim.id, ())) for claim in claims().values()]
-        return [nodes.raw("", HEAD + "".join(rows) + FOOT, format="html")]
+        rows = []
+        for claim in known.values():
+            if claim.id in settled:
+                chapter, entry = settled[claim.id]
+                link = f'<a href="../chapters/{chapter}.html#claim-{claim.id}">{claim.id}</a>'
+                spread = f" ± {entry.uncertainty}" if entry.uncertainty else ""
+                figure = f"{escape(entry.measured + spread)}<br><small>{escape(entry.quantity)}</small>"
+                kind = entry.verdict.split(",")[0]
+                rows.append(cells(link, statement(claim), escape(entry.verdict), figure, kind=kind))
+        found = [table("Claims with a verdict", ["Claim", "What is said", "Verdict", "Measured"], rows)]
+        still = [cells(claim.id, statement(claim), kind="open") for claim in known.values() if claim.id not in settled]
+        if still:
+            text = "Still open, each waiting for its chapter:"
+            found += [nodes.paragraph(text, text), table("Open claims", ["Claim", "What is said"], still)]
+        return found
 
 
 class VerdictCount(Ledger):
