@@ -19,8 +19,8 @@ RAW_FORMULAS = r"""() => {
     return text?.textContent.match(/\$[^$]*\$|\\(frac|sqrt|sum|begin)\b/g) ?? [];
 }"""
 
-# axe spends nearly all its time on the contrast of thousands of alike spans. Formulas inherit the colour of their text and
-# are hidden from a screen reader in this form (their MathML stays); all code is coloured by one style.
+# axe spends nearly all its time on the contrast of thousands of alike spans. Formulas inherit the colour of their text
+# and are hidden from a screen reader in this form (their MathML stays); all code is coloured by one style.
 KEEP_A_SAMPLE = """() => {
     document.querySelectorAll('.katex-html').forEach(element => element.replaceChildren());
     [...document.querySelectorAll('.highlight pre')].slice(8).forEach(element => element.replaceChildren('code'));
