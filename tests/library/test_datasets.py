@@ -568,7 +568,7 @@ def test_the_registry_is_well_formed():
 
 
 def test_the_registry_names_no_host():
-    assert not re.search(r"https?:|\bpypi|pythonhosted|\.org\b", datasets.REGISTRY.read_text(encoding="utf-8"))
+    assert not re.search(r"://|\.(org|com|net|io)\b", datasets.REGISTRY.read_text(encoding="utf-8"))
 
 
 def test_a_cached_registry_file_is_what_the_registry_says():
