@@ -40,6 +40,8 @@ def mend(page: BeautifulSoup) -> None:
         sidebar.attrs.update({"role": "navigation", "aria-label": "Book"})
     for block in page.select(".highlight pre, .output.text_plain pre, .output.stream pre, .output.text_html table"):
         block["tabindex"] = "0"
+    for entry in page.select(".citation-list, .citation"):
+        entry.attrs.pop("role", None)  # roles that do not fit together
 
 
 FRONT_DOOR = """<!DOCTYPE html>
@@ -48,7 +50,7 @@ FRONT_DOOR = """<!DOCTYPE html>
 <meta charset="utf-8">
 <title>{title}</title>
 <meta http-equiv="refresh" content="0; url={first}">
-<link rel="icon" href="_static/{icon}">
+<link rel="icon" href="data:,">
 </head>
 <body><p><a href="{first}">{title}</a></p></body>
 </html>
@@ -68,9 +70,7 @@ def write_plain(app, exception) -> None:
     for pattern in UNWANTED_FILES:
         for path in site.glob(f"_static/{pattern}"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    front_door = FRONT_DOOR.format(
-        title=app.config.html_title, first=f"{app.config.root_doc}.html", icon=Path(app.config.html_favicon).name
-    )
+    front_door = FRONT_DOOR.format(title=app.config.html_title, first=f"{app.config.root_doc}.html")
     Path(app.outdir, "index.html").write_text(front_door, encoding="utf-8")
 
 
