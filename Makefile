@@ -10,6 +10,9 @@ export MKL_NUM_THREADS = 1
 export PYTHONHASHSEED = 0
 export PYTHONUTF8 = 1
 
+# What the chapters and the tests read; fetched once into the cache.
+DATA := minilm-weights minilm-config minilm-vocab bert-tiny-weights bert-tiny-config bert-tiny-tokenizer
+
 .PHONY: help book test serve execute data lab clean
 .DEFAULT_GOAL := help
 
@@ -29,6 +32,7 @@ book:
 test:
 	@$(PYTHON) scripts/bootstrap.py all
 	@$(RUN) scripts/browser.py
+	@$(RUN) -m bertlib.datasets fetch $(DATA)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(RUN) -m pytest tests/library tests/notebooks -n 2 --dist loadfile

@@ -386,9 +386,7 @@ def test_a_configuration_that_no_bert_has_is_named(tmp_path, text):
 @pytest.mark.parametrize(
     ("name", "layers", "parameters", "heads"), [("minilm", 6, 22_713_216, 12), ("bert-tiny", 2, 4_416_698, 2)]
 )
-def test_the_real_checkpoints_where_they_are_cached(name, layers, parameters, heads):
-    if not datasets.is_cached(f"{name}-weights") or not datasets.is_cached(f"{name}-config"):
-        pytest.skip(f"{name} is not cached on this machine")
+def test_the_real_checkpoints(name, layers, parameters, heads):
     config, tensors = load(name)
     assert (config.num_hidden_layers, config.num_attention_heads) == (layers, heads)
     assert sum(tensor.numel() for tensor in tensors.values()) == parameters
