@@ -19,7 +19,7 @@ def hint(name, answer):
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-@pytest.mark.parametrize("nonsense", NONSENSE, ids=repr)
+@pytest.mark.parametrize("nonsense", NONSENSE)
 def test_nonsense_gets_a_hint(number, nonsense):
     assert len(hint(f"softmax-{number}", nonsense)) > 10
 
