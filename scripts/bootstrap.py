@@ -3,6 +3,7 @@
     python scripts/bootstrap.py book    what building the site needs (no torch)
     python scripts/bootstrap.py all     that, the library, the notebooks and the tests
     python scripts/bootstrap.py lab     all, and JupyterLab
+    python scripts/bootstrap.py bench   all, and the peers that the benchmarks time
 
 A stamp in `.venv` remembers what was installed, so a second call does nothing. The file keeps to words that every
 Python can read, so that an old one answers with the version that is needed instead of a syntax error.
@@ -33,6 +34,7 @@ SETS = {
     "book": ["book"],
     "all": ["book", "notebooks", "test"],
     "lab": ["book", "notebooks", "test", "lab"],
+    "bench": ["book", "notebooks", "test", "bench"],
 }
 
 
@@ -60,7 +62,7 @@ def make_venv():
 
 def install(name):
     make_venv()
-    larger = list(SETS)[list(SETS).index(name) :]
+    larger = [other for other in SETS if set(SETS[name]) <= set(SETS[other])]
     if any(stamp(other).exists() for other in larger):
         return
     sys.stdout.write("Installing the pinned requirements ('" + name + "') into .venv\n")
