@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 OUTPUT_LIMIT = 200_000
-CELL_LINES, LINE_LENGTH = 25, 80
+CELL_LINES, LINE_LENGTH = 25, 76
 
 assert NOTEBOOKS, "there are no chapters"
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
