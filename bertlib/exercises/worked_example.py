@@ -46,6 +46,8 @@ def _fourth_token(answer) -> None:
     given = _numbers(answer, (4,), "the four weights of token 4")
     if _near(given, right):
         return
+    if _near(given, right, 6e-3):
+        raise Hint("Nearly: give at least three digits after the point.")
     if _near(given, _weights(scores)):
         raise Hint("These weights come from the raw scores: the division by the root of the width is missing.")
     if _near(given, scores) or _near(given, scores / 2):
@@ -62,8 +64,6 @@ def _fourth_token(answer) -> None:
         raise Hint(
             "The right four numbers in the wrong order: first the weight on token 1, last the weight on token 4."
         )
-    if _near(given, right, 6e-3):
-        raise Hint("Nearly: give at least three digits after the point.")
     raise Hint("Not these. Begin with the four dot products of token 4 with all tokens, itself included.")
 
 
@@ -135,7 +135,8 @@ def _pull_inputs() -> list[tuple[str, np.ndarray, float]]:
         ("five random tokens of width three", np.random.default_rng(5).normal(size=(5, 3)), 0.7),
         ("two tokens", TOKENS[:2], 0.5),
         ("two equal tokens", np.ones((2, 3)), 0.5),
-        ("three tokens forty times as long", 40 * TOKENS, 0.5),
+        ("three tokens ten times as long", 10 * TOKENS, 0.5),  # gives away about 1e-22
+        ("three tokens forty times as long", 40 * TOKENS, 0.5),  # nothing, and powers overflow
     ]
 
 
@@ -172,8 +173,11 @@ def _judge_pull(what: str, tokens: np.ndarray, scale: float, share: np.ndarray, 
             f"Not finite for {what}. There a token keeps all its weight to the last bit, or the powers overflow: "
             "weigh the others among themselves, without dividing by what was given away."
         )
-    if _near(share, right_share, 1e-9) and _near(target, right_target, 1e-6):
+    exact_share = np.allclose(share, right_share, rtol=1e-6, atol=0)
+    if exact_share and _near(target, right_target, 1e-6):
         return
+    if not exact_share and _near(share, right_share, 1e-9) and _near(target, right_target, 1e-6):
+        raise Hint(f"The share is lost in rounding for {what}: add up what the others get.")
     if _near(share, 1 - right_share, 1e-9) and not _near(share, right_share, 1e-9):
         raise Hint("The share is what a token keeps; asked is what it gives away.")
     if scale != 1 and _near(share, _pull(tokens, 1.0)[0], 1e-9):

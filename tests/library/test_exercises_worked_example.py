@@ -74,6 +74,9 @@ def test_fourth_token_wrong():
     hinted("worked-example-1", [0.3, 0.3, 0.3, 0.3], "sums to one")
     hinted("worked-example-1", FOURTH[::-1], "wrong order")
     hinted("worked-example-1", [0.24, 0.23, 0.14, 0.39], "three digits")
+    correctly_rounded = [round(p, 2) for p in FOURTH]
+    assert sum(correctly_rounded) == pytest.approx(1.01)  # and yet the fault is the digits, not the sum
+    hinted("worked-example-1", correctly_rounded, "three digits")
     hinted("worked-example-1", [0.25, 0.25, 0.25, 0.25], "Not these")
     hinted("worked-example-1", FOURTH[:3], "shape (3,)")
     hinted("worked-example-1", [1, 2, 3, math.inf], "not a finite number")
@@ -156,6 +159,13 @@ def pull(x, scale):
     return np.array(shares), np.array(targets)
 
 
+def test_the_share_that_rounding_loses():
+    """By hand: ten times as long, a halved score with oneself is 100, with an orthogonal token 0, with token 3 50."""
+    assert (loses_the_share(10 * TOKENS, 0.5)[0] == 0).all()
+    by_hand = [math.exp(-50), math.exp(-50), 2 * math.exp(-50)]
+    assert pull(10 * TOKENS, 0.5)[0] == pytest.approx(by_hand, rel=1e-12, abs=0)
+
+
 def test_pull_right():
     right("worked-example-4", pull)
     right("worked-example-4", lambda x, scale: [list(part) for part in pull(x, scale)])
@@ -169,8 +179,12 @@ def naive(x, scale):
 
 def overflows(x, scale):
     powers = np.exp(scale * x @ x.T)
-    given = 1 - np.diag(powers) / powers.sum(axis=1)
+    given = (powers - np.diag(np.diag(powers))).sum(axis=1) / powers.sum(axis=1)
     return given, pull(x, scale)[1]
+
+
+def loses_the_share(x, scale):
+    return 1 - np.diag(softmax(scale * x @ x.T)), pull(x, scale)[1]
 
 
 def changes_its_input(x, scale):
@@ -182,8 +196,9 @@ def changes_its_input(x, scale):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (naive, "Not finite for three tokens forty times as long"),
-        (overflows, "Not finite"),
+        (naive, "Not finite for three tokens ten times as long"),
+        (overflows, "Not finite for three tokens forty times as long"),
+        (loses_the_share, "lost in rounding for three tokens ten times as long"),
         (changes_its_input, "changes the tokens"),
         (pull(TOKENS, 0.5), "the function itself"),
         (lambda x, scale: pull(x, scale)[0], "two things"),
