@@ -69,7 +69,7 @@ def bert_large(answer) -> None:
         answer,
         component**2,
         (
-            (component, "That is the variance of a component of q, and also the scaled score's standard deviation."),
+            (component, "That is the variance of a component of q."),
             (64 * component**2, "That is the raw score. The division by √64 is still to come."),
             (8 * component**2, "You divided the variance by √64. Dividing a score by c divides its variance by c²."),
             (

@@ -107,6 +107,10 @@ def test_2_wrong(answer, hint):
     gets("scaling-2", answer, hint)
 
 
+def test_2_hint_for_a_component_does_not_say_how_to_get_on_from_it():
+    assert "deviation" not in check("scaling-2", 0.4096).message
+
+
 # 3: how much a weight can be moved
 
 
