@@ -11,9 +11,10 @@ export PYTHONHASHSEED = 0
 export PYTHONUTF8 = 1
 
 # What the chapters and the tests read; fetched once into the cache.
-DATA := minilm-weights minilm-config minilm-vocab bert-tiny-weights bert-tiny-config bert-tiny-tokenizer
+DATA := minilm-weights minilm-config minilm-vocab bert-tiny-weights bert-tiny-config bert-tiny-tokenizer \
+	film-reviews wikitext2-valid tatoeba-spa tatoeba-ukr
 
-.PHONY: help book test serve execute data lab clean
+.PHONY: help book test serve execute data parity lab clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +23,9 @@ help:
 	@echo "make serve         serve the built site on localhost (PORT=8000)"
 	@echo "make execute       run every notebook and rewrite its outputs (NB=softmax: that one)"
 	@echo "make data          fetch the weights and texts that the chapters use into the cache"
+	@echo "make parity        hold the tokenizer against the reference on all the registry's text (ten minutes)"
 	@echo "make lab           open JupyterLab in chapters/"
+	@echo "make bench         time the library beside its peers; writes benchmarks/results.md"
 	@echo "make clean         remove the built site; the virtual environment and the cache stay"
 
 book:
@@ -51,9 +54,20 @@ data:
 	@$(PYTHON) scripts/bootstrap.py all
 	@$(RUN) -m bertlib.datasets fetch all
 
+parity:
+	@$(PYTHON) scripts/bootstrap.py all
+	@$(RUN) scripts/tokenizer_parity.py
+
 lab:
 	@$(PYTHON) scripts/bootstrap.py lab
 	@$(BIN)/jupyter lab chapters
+
+bench:
+	@$(PYTHON) scripts/bootstrap.py bench
+	@$(RUN) -W ignore -m benchmarks.import_time
+	@$(RUN) -W ignore -m benchmarks.tokenization
+	@$(RUN) -W ignore -m benchmarks.training
+	@$(RUN) -W ignore -m benchmarks.inference
 
 clean:
 	@$(PYTHON) -c "import shutil; shutil.rmtree('_build', ignore_errors=True)"
