@@ -56,7 +56,12 @@ class Verdicts(Ledger):
                 chapter, entry = settled[claim.id]
                 link = f'<a href="../chapters/{chapter}.html#claim-{claim.id}">{claim.id}</a>'
                 spread = f" ± {entry.uncertainty}" if entry.uncertainty else ""
-                figure = f"{escape(entry.measured + spread)}<br><small>{escape(entry.quantity)}</small>"
+                details = [entry.quantity]
+                details += [f"the article: {entry.claimed}"] if entry.quoted else []
+                details += [f"only if {entry.condition}; otherwise {entry.otherwise}"] if entry.condition else []
+                details += [f"left out: {entry.missing}"] if entry.missing else []
+                figure = escape(entry.measured + spread)
+                figure += "".join(f"<br><small>{escape(detail)}</small>" for detail in details)
                 kind = entry.verdict.split(",")[0]
                 rows.append(cells(link, statement(claim), escape(entry.verdict), figure, kind=kind))
         found = [table("Claims with a verdict", ["Claim", "What is said", "Verdict", "Measured"], rows)]
@@ -72,7 +77,11 @@ class VerdictCount(Ledger):
         entries = [entry for _, entry in read_ledger(self.notebooks())]
         count = Counter(entry.verdict for entry in entries)
         parts = ", ".join(f"{count[verdict]} “{verdict}”" for verdict in VERDICTS if count[verdict])
-        text = f"{len(entries)} of {len(claims())} claims are settled so far: {parts}."
+        unsaid = sum(claims()[entry.id].unsaid for entry in entries)
+        text = (
+            f"{len(entries)} of {len(claims())} claims are settled so far: {parts}. "
+            f"Of the settled ones {unsaid} are not made in the article, which leaves them unsaid."
+        )
         return [nodes.paragraph(text, text)]
 
 

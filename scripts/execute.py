@@ -115,7 +115,7 @@ def main(names: list[str]) -> None:
         try:
             seconds = execute(known[name])
         except CellExecutionError as error:
-            sys.exit(f"chapters/{name}.ipynb failed and was left as it was:\n{error}")
+            sys.exit(f"{error}\nchapters/{name}.ipynb failed at this cell and was left as it was.")
         print(f"{name}: {seconds:.1f} s", flush=True)
 
 

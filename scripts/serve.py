@@ -16,8 +16,9 @@ def main(port: int = 8000) -> None:
         sys.exit("There is no built site: run `make book` first.")
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), partial(SimpleHTTPRequestHandler, directory=SITE))
-    except OSError as error:
-        sys.exit(f"Port {port} cannot be used ({error.strerror}): name another with make serve PORT=8001.")
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        sys.exit(f"Port {port} cannot be used ({reason}): name another with make serve PORT=8001.")
     print(f"The book is at http://localhost:{port}/ (Ctrl-C to stop)", flush=True)
     try:
         server.serve_forever()

@@ -9,7 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+FILES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+PAGES = [name for name in FILES if name != "index.html"]  # which only sends on to the first page
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
 PAGE_LIMIT_KIB = 750
 
@@ -43,7 +44,7 @@ def test_page_is_sound(visit, server, name, scheme, width):
     assert broken == []
     overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert overflow <= 0, f"the page is {overflow} px wider than the window"
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
     page.evaluate(KEEP_A_SAMPLE)
     violations = Axe().run(page).response["violations"]
     told = [f"{v['id']}: {node['target']} {node['html'][:200]}" for v in violations for node in v["nodes"][:3]]
@@ -71,7 +72,7 @@ def test_every_link_leads_somewhere(chromium, server):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     ids, links = {}, []
-    for name in set(PAGES) - {"index.html"}:
+    for name in PAGES:
         page.goto(server + name, wait_until="domcontentloaded")
         ids[server + name] = set(page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)"))
         links += [(name, href) for href in page.evaluate("[...document.links].map(a => a.getAttribute('href'))")]
@@ -86,6 +87,13 @@ def test_every_link_leads_somewhere(chromium, server):
         if not path.is_file() or wrong_anchor:
             dangling.append(f"{name}: {href}")
     assert dangling == []
+
+
+@pytest.mark.parametrize("where", ["server", "folder"])
+def test_the_front_door_leads_to_the_first_page(visit, server, where):
+    page = visit(server if where == "server" else (SITE / "index.html").as_uri()).page
+    page.wait_for_url("**/intro.html")
+    assert page.locator("h1").inner_text().startswith("The Geometry of BERT")
 
 
 def test_theme_switch_and_solutions_work(visit, server):
