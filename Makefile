@@ -14,7 +14,7 @@ export PYTHONUTF8 = 1
 DATA := minilm-weights minilm-config minilm-vocab bert-tiny-weights bert-tiny-config bert-tiny-tokenizer \
 	film-reviews wikitext2-valid tatoeba-spa tatoeba-ukr
 
-.PHONY: help book test serve execute data parity lab clean
+.PHONY: help book test serve execute data parity mutate bench lab clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make data          fetch the weights and texts that the chapters use into the cache"
 	@echo "make parity        hold the tokenizer against the reference on all the registry's text (ten minutes)"
 	@echo "make lab           open JupyterLab in chapters/"
+	@echo "make mutate        plant faults in the library, each of which the tests must catch (half an hour)"
 	@echo "make bench         time the library beside its peers; writes benchmarks/results.md"
 	@echo "make clean         remove the built site; the virtual environment and the cache stay"
 
@@ -61,6 +62,10 @@ parity:
 lab:
 	@$(PYTHON) scripts/bootstrap.py lab
 	@$(BIN)/jupyter lab chapters
+
+mutate:
+	@$(PYTHON) scripts/bootstrap.py all
+	@$(RUN) scripts/mutate.py
 
 bench:
 	@$(PYTHON) scripts/bootstrap.py bench

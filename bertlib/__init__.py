@@ -8,7 +8,19 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_HOME = {"BertConfig": "bertlib.config"}
+_HOME = {
+    "Bert": "bertlib.models",
+    "BertConfig": "bertlib.config",
+    "BertForMaskedLM": "bertlib.models",
+    "BertForQuestionAnswering": "bertlib.models",
+    "BertForSequenceClassification": "bertlib.models",
+    "BertForTokenClassification": "bertlib.models",
+    "CausalBert": "bertlib.models",
+    "ElectraDiscriminator": "bertlib.models",
+    "WordPieceTokenizer": "bertlib.tokenization",
+    "count_parameters": "bertlib.config",
+    "fast_matmul": "bertlib.precision",
+}
 
 __all__ = sorted(_HOME)
 

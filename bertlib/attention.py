@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertlib.config import BertConfig
+from bertlib.packing import runs
 
 
 def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> Tensor:
@@ -129,21 +130,49 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     return keep[:, None, None, :]
 
 
+def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
+    """The mask (n, n) under which a token attends to itself and to those before it (Vaswani et al., 3.2.3)."""
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+
+def rotary_angles(position_ids: Tensor, head_dim: int, base: float = 10000.0) -> Tensor:
+    """The angles (..., d_k / 2), in radians, by which `rotate` turns a query or key at each position (...).
+
+    Pair i turns by base^(-2 i / d_k) a position (Su et al. 2021, section 3.2.2).
+    """
+    pair = torch.arange(head_dim // 2, device=position_ids.device, dtype=torch.float64)
+    return position_ids[..., None] * base ** (-2 * pair / head_dim)
+
+
+def rotate(x: Tensor, angles: Tensor) -> Tensor:
+    """Turn the pairs of components (i, i + d_k / 2) of x, (..., d_k), by angles that broadcast to (..., d_k / 2).
+
+    The inner product of a query and a key that were turned depends on their positions through the difference alone
+    (Su et al. 2021, section 3.4). Which components make a pair is a matter of convention; this is the common one.
+    """
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
 class MultiHeadAttention(nn.Module):
     """h attentions side by side, each through its own projections, joined and mapped back (Vaswani et al., 3.2.2).
 
     The h projections W_Q^h, each (d_k, d), are stored stacked as one linear map `query` of (d, d); so are keys and
-    values. `output` is W_O.
+    values. `output` is W_O. A call takes a padded batch; `packed` takes the tokens alone.
     """
 
     def __init__(self, config: BertConfig):
         super().__init__()
         self.num_heads = config.num_attention_heads
+        self.head_dim = config.head_dim
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
         self.output = nn.Linear(config.hidden_size, config.hidden_size)
         self.dropout_p = config.attention_probs_dropout_prob
+        self.causal = config.is_decoder
+        self.rotary = config.position_embedding_type == "rotary"
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(batch, n, d) to (batch, h, n, d_k), head i taking the components from i d_k up to (i + 1) d_k."""
@@ -176,13 +205,63 @@ class MultiHeadAttention(nn.Module):
                 f"attention_mask must be (batch, n), here {tuple(hidden_states.shape[:2])}, "
                 f"not {tuple(attention_mask.shape)}"
             )
+        n = hidden_states.shape[1]
         query = self.split_heads(self.query(hidden_states))
         key = self.split_heads(self.key(hidden_states))
         value = self.split_heads(self.value(hidden_states))
+        if self.rotary:
+            angles = rotary_angles(torch.arange(n, device=query.device), self.head_dim)
+            query, key = rotate(query, angles), rotate(key, angles)
         mask = None if attention_mask is None else padding_mask(attention_mask)
+        if self.causal:
+            causal = causal_mask(n, query.device)
+            mask = causal if mask is None else mask & causal
         dropout_p = self.dropout_p if self.training else 0.0
         if output_attentions:
             heads, weights = attention(query, key, value, mask, dropout_p=dropout_p)
         else:
             heads, weights = fused_attention(query, key, value, mask, dropout_p=dropout_p), None
         return self.output(self.join_heads(heads)), weights
+
+    def packed(
+        self, hidden_states: Tensor, lengths: list[int], angles: Tensor | None = None, weigh: bool = False
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """The same on tokens alone: a sequence attends to itself, so no mask is needed and no padding computed.
+
+        Neighbours of equal length share one call of the kernel.
+
+        Args:
+            hidden_states: (tokens, d), sequence after sequence.
+            lengths: how many tokens each sequence has; their sum is the number of tokens.
+            angles: (tokens, d_k / 2), by which queries and keys are turned first (`rotary_angles`).
+            weigh: take the spelled-out form, and give back what it writes out.
+
+        Returns:
+            The new hidden states (tokens, d); the weights (h, length, length), before dropout, of each sequence; and
+            the scores that they are the softmax of, before any mask. The two lists are empty unless `weigh`.
+        """
+        tokens, d = hidden_states.shape
+        together = runs(lengths)
+        dropout_p = self.dropout_p if self.training else 0.0
+
+        def heads(x: Tensor) -> list[Tensor]:  # of each run: (count, h, length, d_k)
+            parts = x.split([count * length for count, length in together])
+            shapes = [(count, length, self.num_heads, self.head_dim) for count, length in together]
+            return [part.view(shape).transpose(1, 2) for part, shape in zip(parts, shapes, strict=True)]
+
+        query, key, value = self.query(hidden_states), self.key(hidden_states), self.value(hidden_states)
+        if angles is not None:
+            per_head = (tokens, self.num_heads, self.head_dim)
+            query, key = (rotate(x.view(per_head), angles[:, None]).flatten(1) for x in (query, key))
+        outputs, weights, scores = [], [], []
+        for q, k, v in zip(heads(query), heads(key), heads(value), strict=True):
+            if weigh:
+                mask = causal_mask(q.shape[2], q.device) if self.causal else None
+                z, a = attention(q, k, v, mask, dropout_p=dropout_p)
+                weights += a
+                scores += attention_scores(q, k)
+            else:
+                z = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
+            outputs.append(z.transpose(1, 2).reshape(-1, d))
+        joined = torch.cat(outputs) if outputs else value  # no sequence has a token
+        return self.output(joined), weights, scores

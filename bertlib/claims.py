@@ -57,13 +57,13 @@ class Settled:
     otherwise: str = ""
     missing: str = ""
     note: str = ""
-    unsaid: bool = False
+    quoted: bool = True
 
     def rows(self) -> list[tuple[str, str]]:
         """The lines of the box, label and text, empty ones left out."""
         spread = f" ± {self.uncertainty}" if self.uncertainty else ""
         rows = [
-            ("Expected" if self.unsaid else "The article", self.claimed),
+            ("The article" if self.quoted else "Tested as", self.claimed),
             ("Measured", f"{self.measured}{spread} ({self.quantity})"),
             ("Condition", self.condition),
             ("Without it", self.otherwise),
@@ -115,8 +115,9 @@ def settle(
         claim_id: an id of `claims.toml`, such as "D4".
         verdict: one of `VERDICTS`.
         quantity: what was measured, with its unit.
-        claimed: the article's figure as it prints it ("0.82": its last digit says how precisely it is meant), a bound
-            ("> 0", "<= 0.001") or an open range ("-24 .. 24"); several figures as a sequence of these.
+        claimed: the article's figure as it prints it ("0.82": its last digit says how precisely it is meant), or, where
+            it prints none, what its words are tested as: a bound ("> 0", "<= 0.001") or a range ("-24 .. 24"). Several
+            as a sequence of these.
         measured: the book's figure, or as many as `claimed` has.
         uncertainty: half the width of the 95 % interval around each figure; 0 for an exact value.
         condition: what has to be assumed, for "holds, with a condition".
@@ -136,7 +137,9 @@ def settle(
         raise ClaimError(f"{claim_id}: verdict must be one of {', '.join(map(repr, VERDICTS))}, not {verdict!r}")
     if not quantity.strip():
         raise ClaimError(f"{claim_id}: quantity must say what was measured")
-    claimed = _several(claimed)
+    claimed = [str(printed) for printed in _several(claimed)]
+    if not claimed:
+        raise ClaimError(f"{claim_id}: claimed must have at least one figure, bound or range")
     measured = _figures(claim_id, "measured", measured, len(claimed))
     uncertainty = _figures(claim_id, "uncertainty", uncertainty, 1)[0]
     if uncertainty < 0:
@@ -148,7 +151,10 @@ def settle(
     if (verdict == "incomplete") != bool(missing):
         raise ClaimError(f"{claim_id}: 'incomplete' says in missing what is left out, and no other verdict does")
 
-    found = _agreement(claimed, measured, uncertainty)
+    try:
+        found = _agreement(claimed, measured, uncertainty)
+    except ValueError as error:
+        raise ClaimError(f"{claim_id}: {error}") from error
     borne_out = {
         "holds": found == "agrees",
         "holds, with a condition": found == "agrees",
@@ -176,7 +182,7 @@ def settle(
         otherwise="" if otherwise is None else _join(otherwise, digits),
         missing=missing,
         note=note,
-        unsaid=claim.unsaid,
+        quoted=not claim.unsaid and all(_interval(printed)[2] for printed in claimed),
     )
 
 
@@ -236,7 +242,7 @@ def _interval(claimed: str) -> tuple[float, float, bool]:
         return (-math.inf, bound, False) if match[1][0] == "<" else (bound, math.inf, False)
     if match := re.fullmatch(rf"({_NUMBER})\s*\.\.\s*({_NUMBER})", text):
         return float(match[1]), float(match[2]), False
-    raise ClaimError(f"claimed must be a figure, a bound such as '> 0' or a range such as '-24 .. 24', not {claimed!r}")
+    raise ValueError(f"claimed must be a figure, a bound such as '> 0' or a range such as '-24 .. 24', not {claimed!r}")
 
 
 def _agreement(claimed: list[str], measured: list[float], uncertainty: float) -> str:

@@ -14,7 +14,8 @@ def _numbers(answer, shape: tuple[int, ...], expected: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise Hint(f"That does not read as numbers. Hand in {expected}.") from None
     if array.shape != shape:
-        raise Hint(f"That has the shape {array.shape}, not {shape}. Hand in {expected}.")
+        came, wanted = ("one number" if not s else f"an array of shape {s}" for s in (array.shape, shape))
+        raise Hint(f"That is {came}, not {wanted}. Hand in {expected}.")
     if not np.isfinite(array).all():
         raise Hint(f"Some of these numbers are infinite or not a number. Hand in {expected}.")
     return array
@@ -182,7 +183,9 @@ def masked_attention(answer) -> None:
     big, key, value = case(3, 4, 8, 2, spread=2000.0)
     big[1], key = -2000, np.abs(key)  # all scores of the second query lie far below zero
     mask = np.ones((3, 4), dtype=bool)
-    mask[0, int(np.argmax(key @ big[0]))] = mask[1, 0] = False
+    best = int(np.argmax(key @ big[0]))
+    key[best] *= 3  # so far ahead that subtracting its score leaves the others at exp(...) = 0, in float64 too
+    mask[0, best] = mask[1, 0] = False
     right, outputs = _masked_attention(big, key, value, mask), run(big, key, value, mask)
     if not np.isfinite(outputs).all():
         raise Hint("Scores in the thousands break it: subtract the largest score of a row that is not masked first.")

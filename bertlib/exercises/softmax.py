@@ -12,7 +12,8 @@ def _numbers(answer, shape: tuple[int, ...], expected: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise Hint(f"That does not read as numbers. Hand in {expected}.") from None
     if array.shape != shape:
-        raise Hint(f"That has the shape {array.shape}, not {shape}. Hand in {expected}.")
+        came, wanted = ("one number" if not s else f"an array of shape {s}" for s in (array.shape, shape))
+        raise Hint(f"That is {came}, not {wanted}. Hand in {expected}.")
     if not np.isfinite(array).all():
         raise Hint(f"Some of these numbers are infinite or not a number. Hand in {expected}.")
     return array
@@ -34,7 +35,7 @@ def temperature_by_hand(answer) -> None:
     weights = _numbers(weights, (3,), expected)
     right = np.array([1, 2, 4]) / 7
     if not _near(weights.sum(), 1, 2e-3):
-        raise Hint(f"The weights sum to {weights.sum():.3f}. Divide by the partition function Z.")
+        raise Hint(f"The weights sum to {weights.sum():.3f}. Divide by the sum Z.")
     if weights.min() <= 0:
         raise Hint(
             "Every weight must be positive. The quadratic has two roots, and an exponential is only one of them."

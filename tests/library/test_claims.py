@@ -99,6 +99,9 @@ def test_wrong_words_are_named():
         settle("D1", "holds", quantity=" ", claimed="1", measured=1)
     with pytest.raises(ClaimError, match=r"claimed must be a figure.*'about 3'"):
         settled("holds", "about 3", 3)
+    with pytest.raises(ClaimError, match="D1: claimed must have at least one"):
+        settled("holds", [], [])
+    assert settled("holds", 3, 3.2).claimed == "3"
     with pytest.raises(ClaimError, match="negative"):
         settled("holds", "1", 1, uncertainty=-0.1)
 

@@ -53,8 +53,8 @@ def test_output():
         ((7, 5), "no component can be below 0 or above 6"),
         ((4, -1), "no component can be below 0 or above 6"),
         ((1, 1), "Three steps"),
-        ((4, 5, 6), "shape (3,), not (2,)"),
-        (4, "shape (), not (2,)"),
+        ((4, 5, 6), "shape (3,), not an array of shape (2,)"),
+        (4, "That is one number, not an array of shape (2,)"),
         ("4, 5", "does not read as numbers"),
         (("four", "five"), "does not read as numbers"),
         (None, "Hand in the two components"),
@@ -93,7 +93,7 @@ def test_share():
         (-0.1, "between 0 and 1"),
         (1.5, "between 0 and 1"),
         (0.1, "three dot products"),
-        ([0.3, 0.7], "shape (2,), not ()"),
+        ([0.3, 0.7], "shape (2,), not one number. Hand in one number"),
         ("three tenths", "does not read as numbers"),
         (None, "infinite or not a number"),
     ],
@@ -142,8 +142,8 @@ def halfway(T, c):
         (lambda T, c: np.zeros(len(c)), "must be positive"),
         (halfway, "only nearly"),
         (lambda T, c: np.exp(T).sum(1) + np.exp(c), "Write both out"),
-        (lambda T, c: np.eye(len(c)), "shape (2, 2), not (2,)"),
-        (lambda T, c: 1.0, "shape (), not (2,)"),
+        (lambda T, c: np.eye(len(c)), "shape (2, 2), not an array of shape (2,)"),
+        (lambda T, c: 1.0, "That is one number, not"),
         (lambda T, c: None, "Hand in 2 numbers"),
         (lambda T, c: "pi", "does not read as numbers"),
         (lambda T, c: np.full(len(c), np.nan), "infinite or not a number"),
@@ -187,6 +187,13 @@ def uniform_when_empty(Q, K, V, mask):
     return masked(Q, K, V, np.where(mask.any(1, keepdims=True), mask, True))
 
 
+def lead_of_masked_key(Q, K, V, mask):
+    """Subtracts the largest score of all, masked or not: the keys that count are left with exp(-5000) = 0."""
+    scores = Q @ K.T / np.sqrt(Q.shape[1])
+    e = np.exp(scores - scores.max(1, keepdims=True)) * mask
+    return e / np.maximum(e.sum(1, keepdims=True), 1e-300) @ V
+
+
 def spoils_the_others(Q, K, V, mask):
     return by_torch(Q, K, V, mask) * (2.0 if not mask.any(1).all() else 1.0)
 
@@ -206,6 +213,7 @@ def spoils_the_others(Q, K, V, mask):
         (lambda Q, K, V, m: masked(Q, K, V, np.ones_like(m)), "changes nothing"),
         (lambda Q, K, V, m: masked(Q, K, V, m, fill=-1), "as if it were not there"),
         (lambda Q, K, V, m: masked(Q, K, V, m, stable=False), "Scores in the thousands"),
+        (lead_of_masked_key, "must not take the others' weight"),
         (lambda Q, K, V, m: masked(Q, K, V, m, fill=-100), "must not take the others' weight"),
         (lambda Q, K, V, m: masked(Q, K, V, m, empty="nan"), "may look at nothing gives NaN"),
         (lambda Q, K, V, m: masked(Q, K, V, m, fill=-1e9), "must give zero"),

@@ -1,0 +1,123 @@
+"""The encoder: attention mixes the tokens, a feed-forward network treats each by itself, and this L times.
+
+Everything here takes packed tokens: (tokens, d), sequence after sequence, and the lengths of the sequences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertlib.attention import MultiHeadAttention, rotary_angles
+from bertlib.config import BertConfig
+
+
+def gelu(x: Tensor) -> Tensor:
+    """x Phi(x), Phi the distribution function of the standard normal (Hendrycks and Gimpel 2016, section 2)."""
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The same by a tanh, at most 4.73e-4 away; what the first BERT code and GPT-2 ran, "gelu_new" in their configs."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # torch's fused forms of the two above
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+}
+
+
+class FeedForward(nn.Module):
+    """Out to `intermediate_size`, through the activation, and back (Vaswani et al. 2017, section 3.3)."""
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.outer = nn.Linear(config.intermediate_size, config.hidden_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d) to (..., d)."""
+        return self.outer(self.activation(self.inner(x)))
+
+
+@dataclass
+class Encoded:
+    """What the stack gives: the last hidden state (tokens, d), and on request what lies on the way.
+
+    `hidden_states` are the stack's input and the output of each layer, the last one after the final LayerNorm;
+    `attentions` and `scores` have, for each layer, a matrix (h, length, length) a sequence that is not empty.
+    """
+
+    hidden: Tensor
+    hidden_states: list[Tensor]
+    attentions: list[list[Tensor]]
+    scores: list[list[Tensor]]
+
+
+class EncoderLayer(nn.Module):
+    """Attention and a feed-forward network, each with dropout, a residual sum and a LayerNorm.
+
+    "post", as BERT has it: LayerNorm(x + f(x)) (Vaswani et al. 2017, section 3.1). "pre": x + f(LayerNorm(x)) (Xiong et
+    al. 2020, section 3).
+    """
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.attention = MultiHeadAttention(config)
+        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.pre_norm = config.norm == "pre"
+
+    def forward(
+        self, x: Tensor, lengths: list[int], angles: Tensor | None = None, weigh: bool = False
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """(tokens, d) to (tokens, d); with it, when `weigh`, the attention's weights and scores by sequence."""
+        if self.pre_norm:
+            attended, weights, scores = self.attention.packed(self.attention_norm(x), lengths, angles, weigh)
+            x = x + self.dropout(attended)
+            x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        else:
+            attended, weights, scores = self.attention.packed(x, lengths, angles, weigh)
+            x = self.attention_norm(x + self.dropout(attended))
+            x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+        return x, weights, scores
+
+
+class Encoder(nn.Module):
+    """L layers, one after the other; with "pre" a LayerNorm at the end."""
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if config.norm == "pre" else None
+        self.rotary_dim = config.head_dim if config.position_embedding_type == "rotary" else None
+
+    def forward(
+        self, x: Tensor, lengths: list[int], position_ids: Tensor, weigh: bool = False, trace: bool = False
+    ) -> Encoded:
+        """Encode tokens (tokens, d) of sequences of the given lengths; their positions (tokens,) matter when rotary.
+
+        `weigh` keeps the weights and scores of every layer, and `trace` its output.
+        """
+        angles = None if self.rotary_dim is None else rotary_angles(position_ids, self.rotary_dim)
+        states, all_weights, all_scores = [x], [], []
+        for layer in self.layers:
+            x, weights, scores = layer(x, lengths, angles, weigh)
+            states = [*states, x] if trace else [x]
+            all_weights.append(weights)
+            all_scores.append(scores)
+        if self.norm is not None:
+            x = states[-1] = self.norm(x)
+        return Encoded(x, states, all_weights, all_scores)

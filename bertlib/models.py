@@ -1,0 +1,630 @@
+"""BERT and its heads: one encoder over packed tokens, and for each task a few lines on top.
+
+Every model is called with a padded batch, `model(input_ids, attention_mask, token_type_ids, ...)`, as everywhere in the
+field. The padding is taken out at once (`bertlib.packing`), so it is never computed and cannot change an answer; in the
+outputs it is zero. `Bert.encode` takes the tokens alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertlib import checkpoints
+from bertlib.config import BertConfig
+from bertlib.embeddings import Embeddings
+from bertlib.encoder import ACTIVATIONS, Encoded, Encoder
+from bertlib.masking import IGNORE_INDEX
+from bertlib.packing import Packing, first_tokens
+
+
+@dataclass
+class BertOutput:
+    """What a call gives; what the model does not have, or was not asked for, is None.
+
+    - `loss`: a scalar, when labels were given; in nats.
+    - `logits`: by the model's own docstring.
+    - `last_hidden_state`: (batch, n, d), of `Bert` alone; zero at padding.
+    - `pooler_output`: (batch, d), of `Bert` alone.
+    - `start_logits`, `end_logits`: (batch, n), of the question answerer.
+    - `hidden_states`: L + 1 tensors (batch, n, d), the embeddings and the output of each layer; zero at padding.
+    - `attentions`: L tensors (batch, h, n, n), rows that sum to 1, before dropout; zero where either token is padding.
+    - `scores`: L tensors (batch, h, n, n), q k / sqrt(d_k) before any mask; zero where either token is padding.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    start_logits: Tensor | None = None
+    end_logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    scores: tuple[Tensor, ...] | None = None
+
+
+class Model(nn.Module):
+    """What all models share: a configuration, the first draw of the weights, and checkpoints in and out."""
+
+    published = ("bert", "BertModel")  # model_type and architecture in a published config.json
+    new_heads: tuple[str, ...] = ()  # parts, by their published names, that are drawn anew when a checkpoint lacks them
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.config = config
+
+    @torch.no_grad()
+    def draw(self, module: nn.Module) -> None:
+        """Draw the parameters that a module itself holds.
+
+        Matrices and tables are normal with mean 0, and deviation `initializer_range`, or 1 / sqrt(inputs) with
+        "fan_in"; biases are 0, LayerNorms 1 and 0, the row of [PAD] 0.
+        """
+        if isinstance(module, nn.Linear | nn.Embedding):
+            inputs = module.weight.shape[1]  # a table's columns too: the decoder of the masked LM multiplies by it
+            fixed = self.config.initialization == "fixed"
+            module.weight.normal_(0.0, self.config.initializer_range if fixed else 1 / math.sqrt(inputs))
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            module.weight[module.padding_idx] = 0
+        if isinstance(module, nn.LayerNorm):
+            module.weight.fill_(1)
+        if isinstance(getattr(module, "bias", None), nn.Parameter):
+            module.bias.zero_()
+
+    @classmethod
+    def for_tensors(cls, config: BertConfig, names: Collection[str]) -> Self:
+        """The model that a checkpoint with tensors of these published names is loaded into."""
+        return cls(config)
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path, *, dtype: torch.dtype = torch.float32, **changes) -> Self:
+        """The model with the weights of a checkpoint, in evaluation mode.
+
+        A head that the checkpoint lacks as a whole is drawn anew, and the log says so; the heads of other models are
+        passed over. Everything else must be there, must fit, and must have a place.
+
+        Args:
+            source: a name of `checkpoints.MODELS`, a folder with `config.json` and `model.safetensors`, or a
+                safetensors file with a `config.json` beside it.
+            dtype: the type of the parameters.
+            changes: fields of the configuration to replace, such as `num_labels=3`.
+
+        Raises:
+            CheckpointError: when there is no such checkpoint, a file is damaged, or tensors are missing, left over or
+                of another shape than the configuration says; the message names them all.
+            ValueError: when a changed field has a value that no BERT can have.
+            DatasetError: when a named checkpoint cannot be fetched.
+        """
+        return checkpoints.load_model(cls, source, dtype, changes)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors`, under the published names, into a folder, made when missing.
+
+        Both files are written whole before either takes its place. A decoder tied to the embeddings is not written
+        twice.
+
+        Raises:
+            OSError: when the folder or a file cannot be written.
+        """
+        checkpoints.save_model(self, folder)
+
+
+class Bert(Model):
+    """The encoder of Devlin et al. 2019, section 3: embeddings, L layers, and on [CLS] a pooler.
+
+    `Bert(BertConfig())` is BERT-base with 109,482,240 parameters. A checkpoint without a pooler, such as that of a
+    masked language model, gives a `Bert` without one, whose `pooler_output` is None.
+    """
+
+    def __init__(self, config: BertConfig, pooler: bool = True):
+        super().__init__(config)
+        self.embeddings = Embeddings(config)
+        self.encoder = Encoder(config)
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if pooler else None
+        self.apply(self.draw)
+
+    @classmethod
+    def for_tensors(cls, config: BertConfig, names: Collection[str]) -> Self:
+        return cls(config, pooler=any(name.startswith("pooler.") for name in names))
+
+    def encode(
+        self,
+        input_ids: Tensor,
+        lengths: list[int],
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> Encoded:
+        """Encode tokens (tokens,) of several sequences, one after the other and without padding.
+
+        Args:
+            input_ids: (tokens,), the ids of all sequences.
+            lengths: how many of them each sequence has; 0 is possible.
+            token_type_ids: (tokens,), the segment of each; 0 unless given.
+            position_ids: (tokens,), the position of each; 0, 1, 2, ... in every sequence unless given.
+            output_attentions: take the spelled-out form of attention and keep its weights and scores.
+            output_hidden_states: keep every layer's output.
+
+        Raises:
+            TypeError: when ids are not integers.
+            ValueError: when shapes or lengths do not fit, an id has no row in its table, or a sequence is longer than
+                `max_position_embeddings`.
+        """
+        if input_ids.dim() != 1 or sum(lengths) != len(input_ids) or min(lengths, default=0) < 0:
+            raise ValueError(
+                f"input_ids must be (tokens,) and lengths add up to tokens, not {tuple(input_ids.shape)} and "
+                f"{sum(lengths)} from {len(lengths)} sequences"
+            )
+        if token_type_ids is None:
+            token_type_ids = torch.zeros_like(input_ids)
+        if position_ids is None:
+            counts = torch.tensor(lengths, dtype=torch.long, device=input_ids.device)
+            starts = first_tokens(lengths, input_ids.device).repeat_interleave(counts)
+            position_ids = torch.arange(len(input_ids), device=input_ids.device) - starts
+        for name, ids in (("token_type_ids", token_type_ids), ("position_ids", position_ids)):
+            if ids.shape != input_ids.shape:
+                raise ValueError(f"{name} must be as input_ids, {tuple(input_ids.shape)}, not {tuple(ids.shape)}")
+        x = self.embeddings(input_ids, token_type_ids, position_ids, lengths)
+        return self.encoder(x, lengths, position_ids, output_attentions, output_hidden_states)
+
+    def pool(self, hidden: Tensor, lengths: list[int]) -> Tensor:
+        """tanh(W x + b) of each sequence's first token, (sequences, d) from (tokens, d); of no token, that of x = 0."""
+        first = hidden.new_zeros(len(lengths), hidden.shape[1])
+        filled = torch.tensor(lengths, device=hidden.device) > 0
+        first[filled] = hidden[first_tokens(lengths, hidden.device)[filled]]
+        return torch.tanh(self.pooler(first))
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        output_scores: bool = False,
+    ) -> BertOutput:
+        """Encode a padded batch.
+
+        Args:
+            input_ids: (batch, n); what stands in the padding has no effect.
+            attention_mask: (batch, n), 1 for a token and 0 for padding, which may stand anywhere; all 1 unless given.
+            token_type_ids: (batch, n), the segments; all 0 unless given.
+            position_ids: (batch, n); unless given, how many places a token stands after the first one of its row, so
+                that padding on the left moves nothing.
+            output_attentions, output_scores: take the spelled-out form of attention and give its weights or scores.
+            output_hidden_states: give every layer's output.
+
+        Raises:
+            TypeError: when ids are not integers.
+            ValueError: when shapes do not fit, the mask holds anything but 0 and 1, an id has no row in its table, or
+                a row reaches beyond `max_position_embeddings`.
+        """
+        inputs = (input_ids, attention_mask, token_type_ids, position_ids)
+        packing, encoded, asked = self.run(*inputs, output_attentions, output_hidden_states, output_scores)
+        return BertOutput(
+            last_hidden_state=packing.unpack(encoded.hidden),
+            pooler_output=None if self.pooler is None else self.pool(encoded.hidden, packing.lengths),
+            **asked,
+        )
+
+    def run(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        output_scores: bool = False,
+    ) -> tuple[Packing, Encoded, dict[str, tuple[Tensor, ...]]]:
+        """What a head starts from: the packing, the packed hidden states, and the outputs asked for, padded."""
+        packing = Packing.of(input_ids, attention_mask)
+        encoded = self.encode(
+            packing.pack(input_ids),
+            packing.lengths,
+            None if token_type_ids is None else packing.pack(token_type_ids, "token_type_ids"),
+            packing.position_ids if position_ids is None else packing.pack(position_ids, "position_ids"),
+            output_attentions or output_scores,
+            output_hidden_states,
+        )
+        asked = {}
+        if output_hidden_states:
+            asked["hidden_states"] = tuple(packing.unpack(x) for x in encoded.hidden_states)
+        if output_attentions:
+            asked["attentions"] = tuple(
+                packing.unpack_pairs(layer, self.config.num_attention_heads) for layer in encoded.attentions
+            )
+        if output_scores:
+            asked["scores"] = tuple(
+                packing.unpack_pairs(layer, self.config.num_attention_heads) for layer in encoded.scores
+            )
+        return packing, encoded, asked
+
+    @torch.no_grad()
+    def sentence_vectors(
+        self,
+        texts: Sequence[str] | Sequence[Sequence[int]],
+        tokenizer=None,
+        max_length: int | None = None,
+        batch_tokens: int = 4096,
+    ) -> Tensor:
+        """A vector a text, (texts, d): the mean of its tokens' last hidden states, [CLS] and [SEP] among them.
+
+        Texts of like length are encoded together, without padding, and without gradients. The model's own mode holds:
+        call `eval()` first unless it came from `from_pretrained`.
+
+        Args:
+            texts: strings, or, without a tokenizer, lists of ids.
+            tokenizer: a `bertlib.WordPieceTokenizer`, or anything whose `encode(text).ids` are ids, [CLS] and [SEP]
+                among them.
+            max_length: how many tokens of a text count at most, the last one always among them;
+                `max_position_embeddings` unless given.
+            batch_tokens: how many tokens are encoded at once, about.
+
+        Raises:
+            TypeError: when texts is one string, or holds strings and there is no tokenizer.
+            ValueError: when a text has no token, an id has no row in its table, or max_length is not positive.
+        """
+        if isinstance(texts, str) or (tokenizer is None and any(isinstance(text, str) for text in texts)):
+            raise TypeError("texts must be a list of strings, with a tokenizer, or a list of lists of ids")
+        limit = self.config.max_position_embeddings if max_length is None else max_length
+        if limit < 1:
+            raise ValueError(f"max_length must be positive, not {max_length}")
+        ids = [_shorten(list(text) if tokenizer is None else _ids(tokenizer, text), limit) for text in texts]
+        if not all(ids):
+            raise ValueError(f"texts must have at least one token each, but text {[*map(len, ids)].index(0)} has none")
+        table = self.embeddings.token.weight
+        vectors = table.new_empty(len(ids), self.config.hidden_size)
+        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        for batch in _by_tokens(order, ids, batch_tokens):
+            lengths = [len(ids[i]) for i in batch]
+            flat = torch.tensor([token for i in batch for token in ids[i]], device=table.device)
+            hidden = self.encode(flat, lengths).hidden
+            means = torch.stack([part.mean(dim=0) for part in hidden.split(lengths)])
+            vectors[batch] = means.to(vectors.dtype)
+        return vectors
+
+
+def _ids(tokenizer, text: str) -> list[int]:
+    if hasattr(tokenizer, "token_ids"):  # our own, the fast form
+        return [tokenizer.cls_token_id, *tokenizer.token_ids(text), tokenizer.sep_token_id]
+    encoding = tokenizer.encode(text)
+    mask = getattr(encoding, "attention_mask", None)
+    return encoding.ids if mask is None else [token for token, real in zip(encoding.ids, mask, strict=True) if real]
+
+
+def _shorten(ids: list[int], limit: int) -> list[int]:
+    return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
+
+
+def _by_tokens(order: list[int], ids: list[list[int]], most: int) -> Iterator[list[int]]:
+    """Cut an order of texts into batches of at most so many tokens, or of one text."""
+    batch, tokens = [], 0
+    for i in order:
+        if batch and tokens + len(ids[i]) > most:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(i)
+        tokens += len(ids[i])
+    if batch:
+        yield batch
+
+
+def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over rows of -log softmax(logits)[label], in nats; over no row 0, with gradient 0, and not NaN."""
+    return F.cross_entropy(logits, labels, reduction="sum") / max(len(labels), 1)
+
+
+def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
+    """Labels (batch, n) to (tokens,), IGNORE_INDEX among them.
+
+    Raises:
+        TypeError: when labels are not integers.
+        ValueError: when they are not (batch, n), one is neither a class nor IGNORE_INDEX, or padding has a label: it
+            has no hidden state to predict anything from.
+    """
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise TypeError(f"labels must be integers, not {labels.dtype}")
+    packed = packing.pack(labels, "labels").long()
+    _check_classes(packed, classes)
+    if packing.index is not None and (packed != IGNORE_INDEX).sum() != (labels != IGNORE_INDEX).sum():
+        raise ValueError(f"labels must be {IGNORE_INDEX} wherever attention_mask is 0: padding is not predicted")
+    return packed
+
+
+def _check_classes(labels: Tensor, classes: int) -> None:
+    wrong = (labels != IGNORE_INDEX) & ((labels < 0) | (labels >= classes))
+    if wrong.any():
+        raise ValueError(f"labels must lie in [0, {classes}) or be {IGNORE_INDEX}, not {labels[wrong][0].item()}")
+
+
+class MaskedLMHead(nn.Module):
+    """From a hidden state to a score for each token of the vocabulary (Devlin et al. 2019, section 3.1, task 1).
+
+    A linear map, the activation and LayerNorm; then the inner product with every row of the table of token embeddings,
+    which is handed in and so is tied, plus a bias of this head's own.
+    """
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.embedding_dim)
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.norm = nn.LayerNorm(config.embedding_dim, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(self, hidden: Tensor, table: Tensor) -> Tensor:
+        """Logits (..., vocab_size) from hidden states (..., d) and the table (vocab_size, width of the embeddings)."""
+        return F.linear(self.norm(self.activation(self.dense(hidden))), table, self.bias)
+
+
+class BertForMaskedLM(Model):
+    """BERT with the head that guesses masked tokens (Devlin et al. 2019, section 3.1, task 1)."""
+
+    published = ("bert", "BertForMaskedLM")
+    new_heads = ("cls.predictions.",)
+
+    def __init__(self, config: BertConfig):
+        super().__init__(config)
+        self.bert = Bert(config, pooler=False)
+        self.predictions = MaskedLMHead(config)
+        self.predictions.apply(self.draw)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """Score the vocabulary at every token, or, given labels, at the labelled ones alone.
+
+        Arguments as for `Bert`, and `labels` (batch, n): the id to guess, -100 where nothing is to be guessed. Without
+        labels, `logits` is (batch, n, vocab_size), zero at padding. With labels it is (labelled, vocab_size), a row for
+        each label that is not -100, in reading order: the other rows would be most of the work and are in no loss.
+        `loss` is their mean cross-entropy in nats, and 0 with gradient 0 when nothing is labelled.
+
+        Raises:
+            TypeError, ValueError: as `Bert`; and when a label is neither an id nor -100, or padding has one.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        table = self.bert.embeddings.token.weight
+        if labels is None:
+            return BertOutput(logits=packing.unpack(self.predictions(encoded.hidden, table)), **found)
+        targets = pack_labels(packing, labels, self.config.vocab_size)
+        chosen = targets != IGNORE_INDEX
+        logits = self.predictions(encoded.hidden[chosen], table)
+        return BertOutput(loss=mean_cross_entropy(logits, targets[chosen]), logits=logits, **found)
+
+
+class CausalBert(Model):
+    """The same encoder looking back only, which guesses the next token: what GPT does, with BERT's parts.
+
+    Other libraries know it as BertLMHeadModel (Radford et al. 2018, section 3.1, for the objective).
+    """
+
+    published = ("bert", "BertLMHeadModel")
+    new_heads = ("cls.predictions.",)
+
+    def __init__(self, config: BertConfig):
+        super().__init__(replace(config, is_decoder=True))
+        self.bert = Bert(self.config, pooler=False)
+        self.predictions = MaskedLMHead(config)
+        self.predictions.apply(self.draw)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """Score, at every token, what comes next.
+
+        Arguments as for `Bert`, and `labels` (batch, n), the ids themselves, -100 where nothing is to be guessed: the
+        label of a token is compared with what the token before it says; a sequence's first one is not guessed. Without
+        labels, `logits` is (batch, n, vocab_size), zero at padding; with labels, a row for each token that was guessed.
+
+        Raises:
+            TypeError, ValueError: as `BertForMaskedLM`.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        table = self.bert.embeddings.token.weight
+        if labels is None:
+            return BertOutput(logits=packing.unpack(self.predictions(encoded.hidden, table)), **found)
+        own = pack_labels(packing, labels, self.config.vocab_size)
+        first = first_tokens([length for length in packing.lengths if length], own.device)
+        following = own.index_fill(0, first, IGNORE_INDEX).roll(-1)
+        chosen = following != IGNORE_INDEX
+        logits = self.predictions(encoded.hidden[chosen], table)
+        return BertOutput(loss=mean_cross_entropy(logits, following[chosen]), logits=logits, **found)
+
+
+class BertForSequenceClassification(Model):
+    """BERT with a linear classifier on the pooled [CLS] (Devlin et al. 2019, section 4.1)."""
+
+    published = ("bert", "BertForSequenceClassification")
+    new_heads = ("classifier.", "pooler.")
+
+    def __init__(self, config: BertConfig):
+        super().__init__(config)
+        self.bert = Bert(config)
+        self.dropout = nn.Dropout(config.head_dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.draw(self.classifier)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """`logits` (batch, num_labels); arguments as for `Bert`.
+
+        `labels` is (batch,), a class each, or -100 for a sequence that is to be left out; with `num_labels` 1 it holds
+        numbers, and the loss is the mean squared error.
+
+        Raises:
+            TypeError, ValueError: as `Bert`; and when labels are not (batch,) or one is no class.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        logits = self.classifier(self.dropout(self.bert.pool(encoded.hidden, packing.lengths)))
+        if labels is None:
+            return BertOutput(logits=logits, **found)
+        if labels.shape != (packing.batch,):
+            raise ValueError(f"labels must be (batch,) = {(packing.batch,)}, not {tuple(labels.shape)}")
+        if self.config.num_labels == 1:
+            return BertOutput(loss=F.mse_loss(logits.squeeze(1), labels.to(logits.dtype)), logits=logits, **found)
+        _check_classes(labels, self.config.num_labels)
+        chosen = labels != IGNORE_INDEX
+        return BertOutput(loss=mean_cross_entropy(logits[chosen], labels[chosen]), logits=logits, **found)
+
+
+class BertForTokenClassification(Model):
+    """BERT with a linear classifier on every token (Devlin et al. 2019, section 5.3)."""
+
+    published = ("bert", "BertForTokenClassification")
+    new_heads = ("classifier.",)
+
+    def __init__(self, config: BertConfig):
+        super().__init__(config)
+        self.bert = Bert(config, pooler=False)
+        self.dropout = nn.Dropout(config.head_dropout)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.draw(self.classifier)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """`logits` (batch, n, num_labels), zero at padding; arguments as for `Bert`, `labels` (batch, n) with -100.
+
+        Raises:
+            TypeError, ValueError: as `Bert`; and when a label is neither a class nor -100, or padding has one.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        logits = self.classifier(self.dropout(encoded.hidden))
+        loss = None
+        if labels is not None:
+            targets = pack_labels(packing, labels, self.config.num_labels)
+            chosen = targets != IGNORE_INDEX
+            loss = mean_cross_entropy(logits[chosen], targets[chosen])
+        return BertOutput(loss=loss, logits=packing.unpack(logits), **found)
+
+
+class BertForQuestionAnswering(Model):
+    """BERT that points at an answer in a text: where it starts and where it ends (Devlin et al. 2019, section 4.2)."""
+
+    published = ("bert", "BertForQuestionAnswering")
+    new_heads = ("qa_outputs.",)
+
+    def __init__(self, config: BertConfig):
+        super().__init__(replace(config, num_labels=2))  # a start and an end, which others read off the configuration
+        self.bert = Bert(self.config, pooler=False)
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.draw(self.qa_outputs)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """`start_logits` and `end_logits` (batch, n); arguments as for `Bert`.
+
+        At padding the logits are the most negative number of their type, so that no answer lies there and the loss
+        does not depend on it. `start_positions` and `end_positions` are (batch,), columns, or -100 for a row without
+        an answer; the loss is the mean of the two cross-entropies.
+
+        Raises:
+            TypeError, ValueError: as `Bert`; and when a position is no column of a token.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        logits = self.qa_outputs(encoded.hidden)
+        logits = packing.unpack(logits, fill=torch.finfo(logits.dtype).min)
+        found |= {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        if start_positions is None or end_positions is None:
+            return BertOutput(**found)
+        losses = []
+        for name, side, positions in (("start", 0, start_positions), ("end", 1, end_positions)):
+            if positions.shape != (packing.batch,):
+                raise ValueError(
+                    f"{name}_positions must be (batch,) = {(packing.batch,)}, not {tuple(positions.shape)}"
+                )
+            chosen = positions != IGNORE_INDEX
+            _check_classes(positions, packing.n)
+            if attention_mask is not None and not attention_mask[chosen, positions[chosen]].all():
+                raise ValueError(f"{name}_positions must be columns of tokens, not of padding")
+            losses.append(mean_cross_entropy(logits[chosen, :, side], positions[chosen]))
+        return BertOutput(loss=sum(losses) / 2, **found)
+
+
+class ElectraDiscriminator(Model):
+    """The encoder that tells, of every token, whether it was replaced (Clark et al. 2020, section 2).
+
+    Other libraries know it as ElectraForPreTraining. `embedding_size` may be smaller than `hidden_size`.
+    """
+
+    published = ("electra", "ElectraForPreTraining")
+    new_heads = ("discriminator_predictions.",)
+
+    def __init__(self, config: BertConfig):
+        super().__init__(replace(config, embedding_size=config.embedding_dim))  # a file that says none means 128
+        self.bert = Bert(self.config, pooler=False)
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.score = nn.Linear(config.hidden_size, 1)
+        self.draw(self.dense)
+        self.draw(self.score)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **asked: bool,
+    ) -> BertOutput:
+        """`logits` (batch, n), above 0 where the token looks replaced, zero at padding; arguments as for `Bert`.
+
+        `labels` is (batch, n), 1 for a replaced token, 0 for an original one, -100 for one that is left out; at
+        padding they have no effect. The loss is the mean binary cross-entropy in nats.
+
+        Raises:
+            TypeError, ValueError: as `Bert`; and when a label is none of these.
+        """
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        logits = self.score(self.activation(self.dense(encoded.hidden))).squeeze(1)
+        loss = None
+        if labels is not None:
+            targets = packing.pack(labels, "labels")
+            _check_classes(targets, 2)
+            chosen = targets != IGNORE_INDEX
+            bits = targets[chosen].to(logits.dtype)
+            loss = F.binary_cross_entropy_with_logits(logits[chosen], bits, reduction="sum") / max(len(bits), 1)
+        return BertOutput(loss=loss, logits=packing.unpack(logits), **found)

@@ -1,0 +1,41 @@
+"""fast_matmul: faster, near enough, without gradients, and gone at the end of its block."""
+
+import pytest
+import torch
+
+from bertlib import Bert, BertConfig, fast_matmul
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return Bert(BertConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4)).eval()
+
+
+@pytest.mark.parametrize(("bf16", "least", "most"), [(False, 0.0, 1e-2), (True, 1e-4, 5e-2)])
+def test_near_the_exact_answer(model, bf16, least, most):
+    """ "medium" may mean bfloat16 products, where the chip has units for them."""
+    ids = torch.arange(1, 61).view(3, 20)
+    exact = model(ids).last_hidden_state
+    with fast_matmul(bf16):
+        found = model(ids).last_hidden_state
+    assert not found.requires_grad
+    assert least <= float((found - exact).detach().norm() / exact.detach().norm()) < most
+
+
+@pytest.mark.parametrize("before", ["highest", "high"])
+def test_the_setting_is_restored(before):
+    kept = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(before)
+    try:
+        with fast_matmul(bf16=True):
+            assert torch.get_float32_matmul_precision() == "medium"
+            assert torch.is_autocast_enabled("cpu") and not torch.is_grad_enabled()
+        assert torch.get_float32_matmul_precision() == before
+        with pytest.raises(ZeroDivisionError), fast_matmul():
+            assert not torch.is_autocast_enabled("cpu")
+            _ = 1 / 0
+        assert torch.get_float32_matmul_precision() == before
+        assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+    finally:
+        torch.set_float32_matmul_precision(kept)
