@@ -28,7 +28,7 @@ SIZES = {
     "num_labels": 3,
 }
 LENGTHS = [11, 7, 1, 9]
-TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}  # rounding alone reaches 1.1e-6 in float32, by the number of threads
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}  # in float32 rounding alone reaches 1.1e-6 with two threads
 
 
 def reference(architecture: str, dtype=torch.float64, attention="eager", seed=0, **changes) -> torch.nn.Module:
