@@ -6,6 +6,8 @@ lays the sequences one after the other and keeps their lengths: nothing is fille
 alone does) must heed the lengths. `padding_share` says what a set of batches wastes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Ids = Sequence[int] | Tensor | np.ndarray  # the token ids of one sequence
-Lengths = Sequence[int] | Tensor | np.ndarray  # the lengths of several, in tokens
+Ids = "Sequence[int] | Tensor | np.ndarray"  # the token ids of one sequence
+Lengths = "Sequence[int] | Tensor | np.ndarray"  # the lengths of several, in tokens
 
 
 class Packed(NamedTuple):

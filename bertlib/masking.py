@@ -8,6 +8,8 @@ Numbers are drawn for the tokens that may be chosen and for no other, in reading
 alike whether it comes padded, (batch, n), or packed, (tokens,).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -48,7 +50,7 @@ def mask_tokens(
     Args:
         input_ids: int64, (batch, n), or packed sequences one after the other, (tokens,).
         mask_id: the id of [MASK]; it counts as special whether or not `special_ids` has it.
-        vocab_size: how many ids there are, |V|.
+        vocab_size: how many ids there are.
         special_ids: the ids of [CLS], [SEP], [PAD], [UNK], ...: never chosen, never drawn.
         generator: `numpy.random.default_rng(seed)`; it moves on with each call.
         attention_mask: of the shape of `input_ids`, 1 for a real token and 0 for padding, which is never chosen.

@@ -7,6 +7,8 @@ spaces, without places, and with a short way for ASCII. Which character belongs 
 `unicode_classes.toml`.
 """
 
+from __future__ import annotations
+
 import re
 import tomllib
 import unicodedata

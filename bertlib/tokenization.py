@@ -1,5 +1,5 @@
 """WordPiece: from a text to the ids of word pieces, and back (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1;
-Devlin et al. 2019, section 3 and appendix A.1).
+Devlin et al. 2019, section 3 and appendix A.1)::
 
     tokenizer = WordPieceTokenizer.from_vocab(datasets.fetch("minilm-vocab"))
     tokenizer.encode("Unaffable?").tokens          # [CLS] una ##ffa ##ble ? [SEP]

@@ -13,6 +13,8 @@ Google's trainer was never published. The vocabulary depends on the text alone: 
 first whose left piece, and then whose right piece, is smaller as a string, character code by character code.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
