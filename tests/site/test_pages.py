@@ -93,7 +93,7 @@ def test_every_link_leads_somewhere(chromium, server):
 def test_the_front_door_leads_to_the_first_page(visit, server, where):
     page = visit(server if where == "server" else (SITE / "index.html").as_uri()).page
     page.wait_for_url("**/intro.html")
-    assert page.locator("h1").inner_text().startswith("The Geometry of BERT")
+    assert page.locator("article h1").inner_text().startswith("The Geometry of BERT")
 
 
 def test_theme_switch_and_solutions_work(visit, server):
