@@ -5,24 +5,7 @@ import warnings
 import numpy as np
 
 from bertlib.exercises import Hint, exercise
-
-
-def _numbers(answer, shape: tuple[int, ...], expected: str) -> np.ndarray:
-    """The answer as an array of finite numbers of this shape; `expected` says what to hand in."""
-    try:
-        array = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError):
-        raise Hint(f"That does not read as numbers. Hand in {expected}.") from None
-    if array.shape != shape:
-        came, wanted = ("one number" if not s else f"an array of shape {s}" for s in (array.shape, shape))
-        raise Hint(f"That is {came}, not {wanted}. Hand in {expected}.")
-    if not np.isfinite(array).all():
-        raise Hint(f"Some of these numbers are infinite or not a number. Hand in {expected}.")
-    return array
-
-
-def _near(a, b, tolerance: float) -> bool:
-    return bool(np.abs(np.asarray(a) - np.asarray(b)).max() <= tolerance)
+from bertlib.exercises.answers import near, numbers
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:
@@ -33,9 +16,9 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 @exercise("attention-1")
 def output_by_hand(answer) -> None:
     """The output of one query that scores 0, log 2 and log 3 after scaling, on the values (6, 0), (0, 6) and (6, 6)."""
-    output = _numbers(answer, (2,), "the two components of the output")
+    output = numbers(answer, (2,), "the two components of the output")
     value = np.array([[6, 0], [0, 6], [6, 6]])
-    if _near(output, [4, 5], 0.02):
+    if near(output, [4, 5], 0.02):
         return
     for weights, hint in (
         ([1 / 14, 4 / 14, 9 / 14], "These are the weights of the raw dot products. Divide those by √d_k first."),
@@ -46,9 +29,9 @@ def output_by_hand(answer) -> None:
         (np.log([1, 2, 3]) / np.log(6), "You weighted by the scores themselves. Which function makes them positive?"),
         ([3 / 6, 2 / 6, 1 / 6], "The weights stand in the reverse order: the largest score has the largest weight."),
     ):
-        if _near(output, np.asarray(weights) @ value, 0.02):
+        if near(output, np.asarray(weights) @ value, 0.02):
             raise Hint(hint)
-    if _near(output, [5, 4], 0.02):
+    if near(output, [5, 4], 0.02):
         raise Hint("The numbers are right, in the wrong order: the first component averages 6, 0 and 6.")
     if output.min() < 0 or output.max() > 6:
         raise Hint("An average lies between the values: no component can be below 0 or above 6.")
@@ -58,7 +41,7 @@ def output_by_hand(answer) -> None:
 @exercise("attention-2")
 def share_by_hand(answer) -> None:
     """The antisymmetric share of the form whose W_Q is the row (1, 2, 0) and whose W_K is the row (0, 1, 1)."""
-    share = float(_numbers(answer, (), "one number"))
+    share = float(numbers(answer, (), "one number"))
     if abs(share - 3 / 10) <= 1e-3:
         return
     for wrong, hint in (
@@ -92,13 +75,13 @@ def detailed_balance(answer) -> None:
 
     def balanced(symmetric, popularity, pi):
         forth = flow(symmetric, popularity, pi)
-        return _near(forth, forth.T, 1e-9 * np.abs(forth).max())
+        return near(forth, forth.T, 1e-9 * np.abs(forth).max())
 
     generator = np.random.default_rng(0)
     for n in (2, 3, 6):
         root = generator.normal(size=(n, n))
         symmetric, popularity, flat = (root + root.T) / 2, generator.normal(size=n), np.zeros(n)
-        pi = _numbers(answer(symmetric.copy(), popularity.copy()), (n,), f"{n} numbers for a T of {n} rows")
+        pi = numbers(answer(symmetric.copy(), popularity.copy()), (n,), f"{n} numbers for a T of {n} rows")
         if pi.min() <= 0:
             raise Hint("Every π must be positive.")
         if balanced(symmetric, popularity, pi):
@@ -106,15 +89,15 @@ def detailed_balance(answer) -> None:
         if balanced(symmetric, popularity, 1 / pi):
             raise Hint("That is 1/π. By what must you multiply A_ij to be rid of its denominator?")
         totals = np.exp(symmetric + popularity).sum(axis=1)
-        if _near(pi / pi.sum(), totals / totals.sum(), 1e-9):
+        if near(pi / pi.sum(), totals / totals.sum(), 1e-9):
             raise Hint("The denominators are gone, but exp(c_j) stands on one side and exp(c_i) on the other.")
-        if _near(pi / pi.sum(), np.exp(popularity) / np.exp(popularity).sum(), 1e-9):
+        if near(pi / pi.sum(), np.exp(popularity) / np.exp(popularity).sum(), 1e-9):
             raise Hint("The popularity is dealt with; the denominators of the two rows still differ.")
         if balanced(symmetric, flat, np.asarray(answer(symmetric.copy(), flat), dtype=float)):
             raise Hint("That is right for c = 0. With c, both the denominator of A_ij and its top have changed.")
         if np.ptp(pi) <= 1e-9 * pi.max():
             raise Hint("A constant π would make A itself symmetric, and it is not.")
-        if _near(pi @ _softmax(symmetric + popularity), pi, 1e-3 * pi.max()):
+        if near(pi @ _softmax(symmetric + popularity), pi, 1e-3 * pi.max()):
             raise Hint("That is stationary only nearly; solve for π exactly instead of by iteration.")
         raise Hint("π_i A_ij and π_j A_ji differ. Write both out; what do the two denominators depend on?")
 
@@ -149,7 +132,7 @@ def masked_attention(answer) -> None:
     query, key, value = case(4, 5, 3, 2)
     everything = np.ones((4, 5), dtype=bool)
     right, outputs = _masked_attention(query, key, value, everything), run(query, key, value, everything)
-    if not _near(outputs, right, 1e-9):
+    if not near(outputs, right, 1e-9):
         raw = query @ key.T
         columns = np.exp(raw / np.sqrt(3))
         for wrong, hint in (
@@ -159,7 +142,7 @@ def masked_attention(answer) -> None:
             (columns @ value, "With nothing masked the outputs are off: the weights of a query do not sum to 1."),
             (np.zeros_like(right), "You turned the mask round: True means that the query may look."),
         ):
-            if _near(outputs, wrong, 1e-9):
+            if near(outputs, wrong, 1e-9):
                 raise Hint(hint)
         if np.isnan(outputs).any():
             raise Hint("With nothing masked, at least one output is not a number. Is the mask the right way round?")
@@ -168,7 +151,7 @@ def masked_attention(answer) -> None:
     mask = everything.copy()
     mask[:, 3] = mask[1, 0] = mask[2, 1:] = False
     right, outputs = _masked_attention(query, key, value, mask), run(query, key, value, mask)
-    if not _near(outputs, right, 1e-9):
+    if not near(outputs, right, 1e-9):
         late = _softmax(query @ key.T / np.sqrt(3)) * mask @ value
         zeroed = _softmax(np.where(mask, query @ key.T / np.sqrt(3), 0)) @ value
         for wrong, hint in (
@@ -176,7 +159,7 @@ def masked_attention(answer) -> None:
             (zeroed, "A score of zero is not no weight: exp(0) is 1. Which score gives the weight zero?"),
             (_masked_attention(query, key, value, everything), "The mask changes nothing in your outputs."),
         ):
-            if _near(outputs, wrong, 1e-9):
+            if near(outputs, wrong, 1e-9):
                 raise Hint(hint)
         raise Hint("With a mask the outputs are off: a masked key must count as if it were not there.")
 
@@ -189,7 +172,7 @@ def masked_attention(answer) -> None:
     right, outputs = _masked_attention(big, key, value, mask), run(big, key, value, mask)
     if not np.isfinite(outputs).all():
         raise Hint("Scores in the thousands break it: subtract the largest score of a row that is not masked first.")
-    if not _near(outputs, right, 1e-9):
+    if not near(outputs, right, 1e-9):
         raise Hint("Large scores break it: a masked key with a huge score must not take the others' weight.")
 
     mask = np.ones((3, 4), dtype=bool)
@@ -197,9 +180,9 @@ def masked_attention(answer) -> None:
     right, outputs = _masked_attention(big / 2000, key, value, mask), run(big / 2000, key, value, mask)
     if np.isnan(outputs[1]).any():
         raise Hint("A query that may look at nothing gives NaN: the softmax of no scores is 0/0. Make its output zero.")
-    if not _near(outputs[1], 0, 0):
+    if not near(outputs[1], 0, 0):
         raise Hint("A query that may look at nothing must give zero, not the average of keys that it may not see.")
-    if not _near(outputs, right, 1e-9):
+    if not near(outputs, right, 1e-9):
         raise Hint("A query that may look at nothing spoils the outputs of the others.")
 
 

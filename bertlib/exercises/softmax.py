@@ -3,24 +3,7 @@
 import numpy as np
 
 from bertlib.exercises import Hint, exercise
-
-
-def _numbers(answer, shape: tuple[int, ...], expected: str) -> np.ndarray:
-    """The answer as an array of finite numbers of this shape; `expected` says what to hand in."""
-    try:
-        array = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError):
-        raise Hint(f"That does not read as numbers. Hand in {expected}.") from None
-    if array.shape != shape:
-        came, wanted = ("one number" if not s else f"an array of shape {s}" for s in (array.shape, shape))
-        raise Hint(f"That is {came}, not {wanted}. Hand in {expected}.")
-    if not np.isfinite(array).all():
-        raise Hint(f"Some of these numbers are infinite or not a number. Hand in {expected}.")
-    return array
-
-
-def _near(a, b, tolerance: float) -> bool:
-    return bool(np.abs(np.asarray(a) - np.asarray(b)).max() <= tolerance)
+from bertlib.exercises.answers import near, numbers
 
 
 @exercise("softmax-1")
@@ -31,25 +14,25 @@ def temperature_by_hand(answer) -> None:
         temperature, weights = answer
     except (TypeError, ValueError):
         raise Hint(f"Hand in {expected}.") from None
-    temperature = float(_numbers(temperature, (), expected))
-    weights = _numbers(weights, (3,), expected)
+    temperature = float(numbers(temperature, (), expected))
+    weights = numbers(weights, (3,), expected)
     right = np.array([1, 2, 4]) / 7
-    if not _near(weights.sum(), 1, 2e-3):
+    if not near(weights.sum(), 1, 2e-3):
         raise Hint(f"The weights sum to {weights.sum():.3f}. Divide by the sum Z.")
     if weights.min() <= 0:
         raise Hint(
             "Every weight must be positive. The quadratic has two roots, and an exponential is only one of them."
         )
-    if not _near(weights, right, 2e-3):
-        if _near(weights, right[::-1], 2e-3):
+    if not near(weights, right, 2e-3):
+        if near(weights, right[::-1], 2e-3):
             raise Hint("The weights stand in the reverse order: check which token has the highest score.")
-        if not _near(weights @ [0, 1, 2], 10 / 7, 5e-3):
+        if not near(weights @ [0, 1, 2], 10 / 7, 5e-3):
             raise Hint(f"The mean score of these weights is {weights @ [0, 1, 2]:.3f}, which is not 10/7.")
         raise Hint(
             "Sum and mean score are right, but the ratio of neighbouring weights must be the same at every step."
         )
     tau = 1 / np.log(2)
-    if not _near(temperature, tau, 5e-3):
+    if not near(temperature, tau, 5e-3):
         for wrong, hint in (
             (1 / tau, "The weights are right; the number you give is 1/τ."),
             (
@@ -63,7 +46,7 @@ def temperature_by_hand(answer) -> None:
             (1.0, "The weights are right; the logarithm in τ is the natural one, not that to base 2."),
             (1 / np.log10(2), "The weights are right; the logarithm in τ is the natural one, not that to base 10."),
         ):
-            if _near(temperature, wrong, 5e-3):
+            if near(temperature, wrong, 5e-3):
                 raise Hint(hint)
         raise Hint(
             "The weights are right, the temperature is not. What does the ratio of two neighbouring weights equal?"
@@ -73,10 +56,10 @@ def temperature_by_hand(answer) -> None:
 @exercise("softmax-2")
 def jacobian_by_hand(answer) -> None:
     """The Jacobian of softmax(s/τ) in s at the weights (1/2, 1/4, 1/4) and τ = 2."""
-    jacobian = _numbers(answer, (3, 3), "the Jacobian, three rows of three numbers")
+    jacobian = numbers(answer, (3, 3), "the Jacobian, three rows of three numbers")
     p = np.array([1 / 2, 1 / 4, 1 / 4])
     right = (np.diag(p) - np.outer(p, p)) / 2
-    if _near(jacobian, right, 1e-3):
+    if near(jacobian, right, 1e-3):
         return
     for wrong, hint in (
         (2 * right, "That is the Jacobian at τ = 1: the scores are divided by τ before they enter."),
@@ -89,11 +72,11 @@ def jacobian_by_hand(answer) -> None:
         ),
         (np.diag(np.diag(right)), "The diagonal is right; the entries off it are not zero."),
     ):
-        if _near(jacobian, wrong, 1e-3):
+        if near(jacobian, wrong, 1e-3):
             raise Hint(hint)
-    if not _near(jacobian, jacobian.T, 1e-3):
+    if not near(jacobian, jacobian.T, 1e-3):
         raise Hint("The Jacobian of softmax is symmetric; yours is not.")
-    if not _near(jacobian.sum(axis=1), 0, 1e-3):
+    if not near(jacobian.sum(axis=1), 0, 1e-3):
         raise Hint("Each row must sum to zero, for adding the same number to all scores changes nothing.")
     raise Hint("Symmetric, and the rows sum to zero, but the entries are off. Write out one diagonal entry by itself.")
 
@@ -110,7 +93,7 @@ def slope_of_entropy(answer) -> None:
         p = np.exp(s / tau)
         p /= p.sum()
         variance = p @ (s - p @ s) ** 2
-        given.append(float(_numbers(answer(s.copy(), tau), (), "a function that returns one number")))
+        given.append(float(numbers(answer(s.copy(), tau), (), "a function that returns one number")))
         right.append(variance / tau**3)
         candidates.append(
             [
@@ -211,7 +194,7 @@ def _log_softmax(scores: np.ndarray) -> np.ndarray:
 @exercise("softmax-5")
 def failing_scores(answer) -> None:
     """Three finite scores for which the plain quotient fails in float32 although no exponential overflows."""
-    scores = _numbers(answer, (3,), "a list of three scores")
+    scores = numbers(answer, (3,), "a list of three scores")
     with np.errstate(all="ignore"):
         scores = scores.astype(np.float32)
         exponentials = np.exp(scores)
