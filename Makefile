@@ -23,9 +23,9 @@ help:
 	@echo "make serve         serve the built site on localhost (PORT=8000)"
 	@echo "make execute       run every notebook and rewrite its outputs (NB=softmax: that one)"
 	@echo "make data          fetch the weights and texts that the chapters use into the cache"
-	@echo "make parity        hold the tokenizer against the reference on all the registry's text (ten minutes)"
+	@echo "make parity        hold the tokenizer against the reference on all the registry's text; slow"
 	@echo "make lab           open JupyterLab in chapters/"
-	@echo "make mutate        plant faults in the library, each of which the tests must catch (half an hour)"
+	@echo "make mutate        plant faults in the library, each of which the tests must catch; slow"
 	@echo "make bench         time the library beside its peers; writes benchmarks/results.md"
 	@echo "make clean         remove the built site; the virtual environment and the cache stay"
 

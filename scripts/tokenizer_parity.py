@@ -1,6 +1,6 @@
 """Hold the tokenizer against the Rust library `tokenizers` on all the text of the registry; `make parity`.
 
-    python scripts/tokenizer_parity.py                  ten minutes on one core
+    python scripts/tokenizer_parity.py                  all of it, which is slow
     python scripts/tokenizer_parity.py film-reviews     that one
 
 Each distinct line is tokenized with and without lower-casing: ids, tokens, offsets and types of the spelled-out form,
