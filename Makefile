@@ -12,7 +12,8 @@ export PYTHONUTF8 = 1
 
 # What the chapters and the tests read; fetched once into the cache.
 DATA := minilm-weights minilm-config minilm-vocab bert-tiny-weights bert-tiny-config bert-tiny-tokenizer \
-	film-reviews wikitext2-valid tatoeba-spa tatoeba-ukr
+	film-reviews wikitext2-train wikitext2-valid wikitext2-test tatoeba-spa tatoeba-ukr \
+	analogy-questions glove-vectors glove-words
 
 .PHONY: help book test serve execute data parity mutate bench lab clean
 .DEFAULT_GOAL := help

@@ -8,12 +8,13 @@ gets the batch as it comes. What is counted is real tokens, not padding.
 from __future__ import annotations
 
 import argparse
+import copy
 import shlex
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from torch import Tensor  # noqa: E402
 
 from bertlib import Bert, fast_matmul  # noqa: E402
 from bertlib.batching import bucket_by_length, pad, padding_share  # noqa: E402
+from bertlib.onednn import packed_linears  # noqa: E402
 
 CASES = {
     "1 x 128": [128],
@@ -176,8 +178,10 @@ BUILDERS = {
 }
 
 
-def build(model: transformers.BertModel, folder: Path, peers: list[str]) -> tuple[dict[str, Candidate], dict[str, str]]:
-    """The candidates by name, and of each peer that could not be built, why."""
+def build(
+    model: transformers.BertModel, folder: Path, peers: list[str], held_open: ExitStack
+) -> tuple[dict[str, Candidate], dict[str, str]]:
+    """The candidates by name, and of each peer that could not be built, why; what stays open closes with the stack."""
     model.save_pretrained(folder / "ours")
     ours = Bert.from_pretrained(folder / "ours")
     candidates, missing = {BASE: torch_candidate(model)}, {}
@@ -190,6 +194,9 @@ def build(model: transformers.BertModel, folder: Path, peers: list[str]) -> tupl
     candidates[f"{BASE}, bf16 autocast"] = torch_candidate(model, bfloat16, HALF)
     candidates["**bertlib**"] = torch_candidate(ours)
     candidates["**bertlib, fast_matmul()**"] = torch_candidate(ours, fast_matmul)
+    packed = copy.deepcopy(ours)
+    held_open.enter_context(packed_linears(packed))
+    candidates["**bertlib, fast_matmul(pack=model)**"] = torch_candidate(packed, fast_matmul)
     candidates["**bertlib, bf16 autocast**"] = torch_candidate(ours, lambda: fast_matmul(bf16=True), HALF)
     return candidates, missing
 
@@ -278,8 +285,8 @@ def main(arguments: list[str] | None = None) -> str:
     transformers.logging.disable_progress_bar()
     model = reference(options.layers)
     sections = []
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        candidates, missing = build(model, Path(folder), options.peers)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as held_open:
+        candidates, missing = build(model, Path(folder), options.peers, held_open)
         for case in options.case:
             lengths = CASES[case]
             peak = product_peak()

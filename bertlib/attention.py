@@ -224,7 +224,12 @@ class MultiHeadAttention(nn.Module):
         return self.output(self.join_heads(heads)), weights
 
     def packed(
-        self, hidden_states: Tensor, lengths: list[int], angles: Tensor | None = None, weigh: bool = False
+        self,
+        hidden_states: Tensor,
+        lengths: list[int],
+        angles: Tensor | None = None,
+        weigh: bool = False,
+        rows: Tensor | None = None,
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """The same on tokens alone: a sequence attends to itself, so no mask is needed and no padding computed.
 
@@ -235,10 +240,12 @@ class MultiHeadAttention(nn.Module):
             lengths: how many tokens each sequence has; their sum is the number of tokens.
             angles: (tokens, d_k / 2), by which queries and keys are turned first (`rotary_angles`).
             weigh: take the spelled-out form, and give back what it writes out.
+            rows: (rows,), the tokens whose new hidden state is wanted; all unless given.
 
         Returns:
-            The new hidden states (tokens, d); the weights (h, length, length), before dropout, of each sequence; and
-            the scores that they are the softmax of, before any mask. The two lists are empty unless `weigh`.
+            The new hidden states (tokens, d), or (rows, d); the weights (h, length, length), before dropout, of each
+            sequence; and the scores that they are the softmax of, before any mask. The two lists are empty unless
+            `weigh`.
         """
         tokens, d = hidden_states.shape
         together = runs(lengths)
@@ -263,5 +270,8 @@ class MultiHeadAttention(nn.Module):
             else:
                 z = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
             outputs.append(z.transpose(1, 2).reshape(-1, d))
-        joined = torch.cat(outputs) if outputs else value  # no sequence has a token
-        return self.output(joined), weights, scores
+        if len(outputs) == 1:
+            joined = outputs[0]
+        else:
+            joined = torch.cat(outputs) if outputs else value  # no sequence has a token
+        return self.output(joined if rows is None else joined[rows]), weights, scores

@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 @dataclass
 class Encoded:
-    """What the stack gives: the last hidden state (tokens, d), and on request what lies on the way.
+    """What the stack gives: the last hidden state, (tokens, d) or (rows, d), and on request what lies on the way.
 
     `hidden_states` are the stack's input and the output of each layer, the last one after the final LayerNorm;
     `attentions` and `scores` have, for each layer, a matrix (h, length, length) a sequence that is not empty.
@@ -81,15 +81,24 @@ class EncoderLayer(nn.Module):
         self.pre_norm = config.norm == "pre"
 
     def forward(
-        self, x: Tensor, lengths: list[int], angles: Tensor | None = None, weigh: bool = False
+        self,
+        x: Tensor,
+        lengths: list[int],
+        angles: Tensor | None = None,
+        weigh: bool = False,
+        rows: Tensor | None = None,
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """(tokens, d) to (tokens, d); with it, when `weigh`, the attention's weights and scores by sequence."""
+        """(tokens, d) to (tokens, d); with it, when `weigh`, the attention's weights and scores by sequence.
+
+        Given `rows`, the output is theirs alone, (rows, d): every token is attended to, but only these go on.
+        """
+        attended_to = self.attention_norm(x) if self.pre_norm else x
+        attended, weights, scores = self.attention.packed(attended_to, lengths, angles, weigh, rows)
+        x = x if rows is None else x[rows]
         if self.pre_norm:
-            attended, weights, scores = self.attention.packed(self.attention_norm(x), lengths, angles, weigh)
             x = x + self.dropout(attended)
             x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
         else:
-            attended, weights, scores = self.attention.packed(x, lengths, angles, weigh)
             x = self.attention_norm(x + self.dropout(attended))
             x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
         return x, weights, scores
@@ -105,19 +114,29 @@ class Encoder(nn.Module):
         self.rotary_dim = config.head_dim if config.position_embedding_type == "rotary" else None
 
     def forward(
-        self, x: Tensor, lengths: list[int], position_ids: Tensor, weigh: bool = False, trace: bool = False
+        self,
+        x: Tensor,
+        lengths: list[int],
+        position_ids: Tensor,
+        weigh: bool = False,
+        trace: bool = False,
+        rows: Tensor | None = None,
     ) -> Encoded:
         """Encode tokens (tokens, d) of sequences of the given lengths; their positions (tokens,) matter when rotary.
 
-        `weigh` keeps the weights and scores of every layer, and `trace` its output.
+        `weigh` keeps the weights and scores of every layer, and `trace` its output. Given `rows`, only these tokens of
+        the last layer's output are computed: most of that layer's work lies behind its attention.
         """
         angles = None if self.rotary_dim is None else rotary_angles(position_ids, self.rotary_dim)
         states, all_weights, all_scores = [x], [], []
-        for layer in self.layers:
-            x, weights, scores = layer(x, lengths, angles, weigh)
+        for number, layer in enumerate(self.layers, start=1):
+            last = number == len(self.layers)
+            x, weights, scores = layer(x, lengths, angles, weigh, rows if last and not trace else None)
             states = [*states, x] if trace else [x]
             all_weights.append(weights)
             all_scores.append(scores)
         if self.norm is not None:
             x = states[-1] = self.norm(x)
+        if trace and rows is not None:
+            x = x[rows]
         return Encoded(x, states, all_weights, all_scores)

@@ -142,6 +142,7 @@ class Bert(Model):
         position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
+        rows: Tensor | None = None,
     ) -> Encoded:
         """Encode tokens (tokens,) of several sequences, one after the other and without padding.
 
@@ -152,6 +153,8 @@ class Bert(Model):
             position_ids: (tokens,), the position of each; 0, 1, 2, ... in every sequence unless given.
             output_attentions: take the spelled-out form of attention and keep its weights and scores.
             output_hidden_states: keep every layer's output.
+            rows: (rows,), the tokens whose last hidden state is wanted, which is then all that `hidden` has; the rest
+                of the last layer is not computed.
 
         Raises:
             TypeError: when ids are not integers.
@@ -173,7 +176,7 @@ class Bert(Model):
             if ids.shape != input_ids.shape:
                 raise ValueError(f"{name} must be as input_ids, {tuple(input_ids.shape)}, not {tuple(ids.shape)}")
         x = self.embeddings(input_ids, token_type_ids, position_ids, lengths)
-        return self.encoder(x, lengths, position_ids, output_attentions, output_hidden_states)
+        return self.encoder(x, lengths, position_ids, output_attentions, output_hidden_states, rows)
 
     def pool(self, hidden: Tensor, lengths: list[int]) -> Tensor:
         """tanh(W x + b) of each sequence's first token, (sequences, d) from (tokens, d); of no token, that of x = 0."""
@@ -225,8 +228,12 @@ class Bert(Model):
         output_attentions: bool = False,
         output_hidden_states: bool = False,
         output_scores: bool = False,
+        wanted: Tensor | None = None,
     ) -> tuple[Packing, Encoded, dict[str, tuple[Tensor, ...]]]:
-        """What a head starts from: the packing, the packed hidden states, and the outputs asked for, padded."""
+        """What a head starts from: the packing, the packed hidden states, and the outputs asked for, padded.
+
+        Given `wanted`, boolean (batch, n), the last hidden states are those of its true tokens alone, in reading order.
+        """
         packing = Packing.of(input_ids, attention_mask)
         encoded = self.encode(
             packing.pack(input_ids),
@@ -235,6 +242,7 @@ class Bert(Model):
             packing.position_ids if position_ids is None else packing.pack(position_ids, "position_ids"),
             output_attentions or output_scores,
             output_hidden_states,
+            None if wanted is None else packing.pack(wanted, "labels").nonzero().squeeze(1),
         )
         asked = {}
         if output_hidden_states:
@@ -397,14 +405,14 @@ class BertForMaskedLM(Model):
         Raises:
             TypeError, ValueError: as `Bert`; and when a label is neither an id nor -100, or padding has one.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
-        table = self.bert.embeddings.token.weight
+        inputs = (input_ids, attention_mask, token_type_ids, position_ids)
+        labelled = None if labels is None else labels != IGNORE_INDEX
+        packing, encoded, found = self.bert.run(*inputs, **asked, wanted=labelled)
+        logits = self.predictions(encoded.hidden, self.bert.embeddings.token.weight)
         if labels is None:
-            return BertOutput(logits=packing.unpack(self.predictions(encoded.hidden, table)), **found)
+            return BertOutput(logits=packing.unpack(logits), **found)
         targets = pack_labels(packing, labels, self.config.vocab_size)
-        chosen = targets != IGNORE_INDEX
-        logits = self.predictions(encoded.hidden[chosen], table)
-        return BertOutput(loss=mean_cross_entropy(logits, targets[chosen]), logits=logits, **found)
+        return BertOutput(loss=mean_cross_entropy(logits, targets[targets != IGNORE_INDEX]), logits=logits, **found)
 
 
 class CausalBert(Model):

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import torch
+from torch import nn
+
+from bertlib.onednn import packed_linears
 
 
 @contextmanager
-def fast_matmul(bf16: bool = False, device_type: str = "cpu") -> Iterator[None]:
+def fast_matmul(bf16: bool = False, device_type: str = "cpu", pack: nn.Module | None = None) -> Iterator[None]:
     """A block in which matrix products take torch's faster path, without gradients; the setting is restored at its end.
 
     By itself it sets `torch.set_float32_matmul_precision("medium")`, under which torch picks another backend on a CPU
@@ -24,12 +27,14 @@ def fast_matmul(bf16: bool = False, device_type: str = "cpu") -> Iterator[None]:
         bf16: also run linear maps and attention in bfloat16 (`torch.autocast`), which pays where the chip has
             instructions for it.
         device_type: of the tensors that are multiplied, for `bf16`.
+        pack: a model whose weights are laid out once, at the start, in the order in which the product reads them
+            (`bertlib.onednn`); they take their memory twice while the block lasts. Without effect with `bf16`.
     """
     before = torch.get_float32_matmul_precision()
     lower = torch.autocast(device_type, dtype=torch.bfloat16) if bf16 else nullcontext()
     torch.set_float32_matmul_precision("medium")
     try:
-        with torch.no_grad(), lower:
+        with torch.no_grad(), lower, nullcontext() if pack is None or bf16 else packed_linears(pack):
             yield
     finally:
         torch.set_float32_matmul_precision(before)

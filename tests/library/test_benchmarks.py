@@ -1,6 +1,7 @@
 """The benchmarks run, at tiny sizes, and refuse to time a wrong answer."""
 
 import statistics
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -65,7 +66,11 @@ def model():
 
 
 def test_inference_agrees_with_every_peer_and_is_timed(model, tmp_path):
-    candidates, missing = inference.build(model, tmp_path, list(inference.BUILDERS))
+    with ExitStack() as held_open:
+        check_inference(*inference.build(model, tmp_path, list(inference.BUILDERS), held_open), model)
+
+
+def check_inference(candidates, missing, model):
     assert all(why.startswith("ModuleNotFoundError") for why in missing.values()), missing
     timed = inference.calls(candidates, inference.batch_of([9, 4, 4, 7, 2], 61), size=2)
     assert "transformers, sorted in 2s" in timed and "**bertlib**" in timed

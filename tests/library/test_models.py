@@ -497,3 +497,30 @@ def test_half_precision_and_autocast(inputs):
         assert 0 < float(F.mse_loss(found.double(), exact) / exact.var()) < 0.01
     assert half.dtype == torch.bfloat16
     assert draw(1).dtype == torch.float64
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_labelled_rows_alone_go_through_the_last_layer_and_nothing_changes(norm):
+    """The shortcut against the long way: all logits, of which the labelled rows are taken."""
+    torch.manual_seed(0)
+    model = randomize(BertForMaskedLM(our_config(norm=norm))).double().eval()
+    ids = torch.arange(5, 29).view(3, 8)
+    mask = torch.ones_like(ids)
+    mask[1, 5:] = 0
+    targets = torch.full_like(ids, -100)
+    for place in [(0, 0), (0, 7), (1, 4), (2, 3)]:
+        targets[place] = ids[place]
+    long_way = model(ids, mask).logits[targets != -100]
+    loss = F.cross_entropy(long_way, targets[targets != -100])
+    seen = []
+    last = model.bert.encoder.layers[-1].feed_forward
+    last.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
+    for asked, rows in (({}, 4), ({"output_attentions": True}, 4), ({"output_hidden_states": True}, 21)):
+        found = model(ids, mask, labels=targets, **asked)
+        torch.testing.assert_close(found.logits, long_way, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(found.loss, loss, rtol=1e-12, atol=1e-12)
+        assert seen.pop() == rows
+    gradients = torch.autograd.grad(loss, list(model.parameters()))
+    shortcut = torch.autograd.grad(model(ids, mask, labels=targets).loss, list(model.parameters()))
+    for gradient, expected in zip(shortcut, gradients, strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-12)

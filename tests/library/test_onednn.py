@@ -1,0 +1,83 @@
+"""Packed weights give the same answers, stand aside where they must, and are gone at the end of the block."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from bertlib import Bert, BertConfig, fast_matmul, onednn
+
+needs_onednn = pytest.mark.skipif(not onednn.available(), reason="this torch has no oneDNN operators")
+SIZES = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
+IDS = torch.arange(1, 61).view(3, 20)
+
+
+@pytest.fixture(params=["gelu", "gelu_new"])
+def model(request):
+    torch.manual_seed(0)
+    return Bert(BertConfig(**SIZES, hidden_act=request.param)).eval()
+
+
+def overridden(model):
+    return [name for name, module in model.named_modules() if "forward" in vars(module)]
+
+
+@needs_onednn
+def test_same_answers_without_gradients(model):
+    with torch.no_grad():
+        exact = model(IDS)
+    with fast_matmul(pack=model):
+        assert len(overridden(model)) >= 2 * 6 + 1  # six linear maps a layer, and the pooler
+        found = model(IDS)
+        assert not found.last_hidden_state.requires_grad
+    for name in ("last_hidden_state", "pooler_output"):
+        torch.testing.assert_close(getattr(found, name), getattr(exact, name), rtol=1e-5, atol=1e-5)
+
+
+@needs_onednn
+def test_the_operator_runs_and_gelu_is_fused_only_where_it_is_the_exact_one(model, monkeypatch):
+    called = []
+    monkeypatch.setattr(F, "linear", lambda *arguments: called.append(arguments))
+    with torch.no_grad(), onednn.packed_linears(model) as packed:
+        model.encoder.layers[0].feed_forward(torch.zeros(2, 64))
+    assert packed == 13 and called == []
+    fused = [name for name in overridden_within(model) if name.endswith("feed_forward")]
+    assert len(fused) == (2 if model.config.hidden_act == "gelu" else 0)
+
+
+def overridden_within(model):
+    with onednn.packed_linears(model):
+        return overridden(model)
+
+
+@needs_onednn
+def test_stands_aside_for_gradients_autocast_and_changed_weights(model):
+    with onednn.packed_linears(model):
+        model(IDS).last_hidden_state.sum().backward()
+        assert model.encoder.layers[0].feed_forward.inner.weight.grad.abs().sum() > 0
+        with torch.no_grad():
+            before = model(IDS).last_hidden_state
+            model.encoder.layers[1].feed_forward.inner.weight.mul_(3)
+            after = model(IDS).last_hidden_state
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                assert model.pooler(torch.ones(1, 64)).dtype == torch.bfloat16
+    with torch.no_grad():
+        torch.testing.assert_close(after, model(IDS).last_hidden_state, rtol=1e-5, atol=1e-5)
+    assert float((after - before).abs().max()) > 1e-3
+
+
+def test_nothing_stays_behind(model):
+    untouched = copy.deepcopy(model)
+    with pytest.raises(ZeroDivisionError), fast_matmul(pack=model):
+        _ = 1 / 0
+    assert overridden(model) == []
+    assert torch.equal(model(IDS).last_hidden_state, untouched(IDS).last_hidden_state)
+
+
+def test_double_precision_and_a_torch_without_the_operators_are_left_alone(model, monkeypatch):
+    with onednn.packed_linears(copy.deepcopy(model).double()) as packed:
+        assert packed == 0
+    monkeypatch.setattr(onednn, "available", lambda: False)
+    with onednn.packed_linears(model) as packed:
+        assert packed == 0 and overridden(model) == []
