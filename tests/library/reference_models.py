@@ -1,7 +1,7 @@
 """What the parity tests share: tiny random models of the reference library, and what "equal" means.
 
 Every parameter is drawn, biases and LayerNorms too, so that a parameter that is not used, or used twice, shows. The
-weights are large enough for a softmax that is far from uniform.
+softmax is uneven, but not so steep that float32's rounding grows through it.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ SIZES = {
     "num_labels": 3,
 }
 LENGTHS = [11, 7, 1, 9]
-TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}  # in float32 rounding alone reaches 1.1e-6 with two threads
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-6}
 
 
 def reference(architecture: str, dtype=torch.float64, attention="eager", seed=0, **changes) -> torch.nn.Module:
@@ -39,7 +39,7 @@ def reference(architecture: str, dtype=torch.float64, attention="eager", seed=0,
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             draw = torch.from_numpy(generator.normal(size=parameter.shape))
-            spread = 1.5 / parameter.shape[-1] ** 0.5 if parameter.dim() == 2 else 0.3
+            spread = 0.8 / parameter.shape[-1] ** 0.5 if parameter.dim() == 2 else 0.3
             parameter.copy_(spread * draw + (1.0 if name.endswith("LayerNorm.weight") else 0.0))
     return model.to(dtype).eval()
 
