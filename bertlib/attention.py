@@ -270,8 +270,7 @@ class MultiHeadAttention(nn.Module):
             else:
                 z = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
             outputs.append(z.transpose(1, 2).reshape(-1, d))
-        if len(outputs) == 1:
-            joined = outputs[0]
-        else:
-            joined = torch.cat(outputs) if outputs else value  # no sequence has a token
+        if not outputs:  # no sequence has a token
+            outputs = [value]
+        joined = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         return self.output(joined if rows is None else joined[rows]), weights, scores

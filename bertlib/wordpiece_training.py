@@ -1,11 +1,13 @@
 """Learning a WordPiece vocabulary from text (Schuster & Nakajima 2012, section 3; Wu et al. 2016, section 4.1).
 
 Words are cut into characters; then, again and again, the best pair of neighbours is joined everywhere and becomes a new
-piece. What "best" means is the one difference between two methods that are often sold under one name:
+piece. What "best" means is the one difference between three methods that are often sold under one name:
 
-    score="likelihood"   count(ab) / (count(a) count(b)): WordPiece as it is defined, the pair that is seen together
-                         most often for what chance would give. Times the length of the text it is the factor by which a
-                         joined piece is likelier than its two parts under a unigram model
+    score="gain"         by how much all joins of the pair together raise the log-likelihood of the text under a unigram
+                         model of its pieces: WordPiece in the words of Schuster and Nakajima
+    score="likelihood"   count(ab) / (count(a) count(b)): the formula that textbooks give for it, which ranks pairs by
+                         what one join gains. Times the length of the text it is the factor by which a joined piece is
+                         likelier than its two parts
     score="count"        count(ab): byte-pair encoding (Sennrich et al. 2016), which is what the trainers that one finds
                          in libraries do, `tokenizers` among them, whatever they are called
 
@@ -15,6 +17,7 @@ first whose left piece, and then whose right piece, is smaller as a string, char
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
@@ -29,8 +32,9 @@ from bertlib.tokenization import (
     split_special,
 )
 
-SCORES = ("likelihood", "count")
+SCORES = ("gain", "likelihood", "count")
 BACKENDS = ("python", "tokenizers")
+GAIN_DIGITS = 6  # after the point: beyond them two machines may differ
 
 Pair = tuple[str, str]
 
@@ -55,7 +59,8 @@ def train_wordpiece(
         lowercase: as in `WordPieceTokenizer`.
         min_frequency: a pair that is seen less often than this is not joined. "likelihood" loves rare pairs: two
             characters that are seen once, together, have the highest score there is. Give it more than "count".
-        score: "likelihood" or "count", see above.
+        score: "gain", "likelihood" or "count", see above. With "gain" no pair is joined that would make the text less
+            likely, so there may be fewer entries.
         limit_alphabet: keep this many characters, the most frequent ones (of equals the smaller codes); a word with
             another one is left out, and such a word will be [UNK]. None keeps them all.
         backend: "tokenizers" leaves the joining to the Rust library, for large texts; it knows score="count" only, and
@@ -130,6 +135,8 @@ def learn_pieces(
         count = text.pairs[pair]
         if score == "likelihood":
             count /= text.pieces[pair[0]] * text.pieces[pair[1]]
+        elif score == "gain":
+            count = round(text.gain(pair), GAIN_DIGITS)
         return -count, *pair
 
     vocab = dict.fromkeys([*SPECIAL_TOKENS, *alphabet])
@@ -138,16 +145,26 @@ def learn_pieces(
     while heap and len(vocab) < vocab_size:
         best = heappop(heap)
         pair = best[1:]
-        if text.pairs[pair] < min_frequency or best != entry(pair):
+        if text.pairs[pair] < min_frequency:
             continue
+        if best != entry(pair):
+            if score == "gain":  # it also falls when the text gets shorter, of which no one has told the heap
+                heappush(heap, entry(pair))
+            continue
+        if score == "gain" and best[0] >= 0:
+            break
         vocab.setdefault(join(list(pair), pair)[0])
         changed = text.join(pair)
-        if score == "likelihood":  # a piece that is seen less often makes every pair that it is in more telling
+        if score != "count":  # a piece that is seen less often makes every pair that it is in more telling
             changed |= text.pairs_with(pair)
         for other in changed:
             if text.pairs[other] >= min_frequency:
                 heappush(heap, entry(other))
     return list(vocab)
+
+
+def _t_log_t(t: int) -> float:
+    return t * math.log(t) if t > 0 else 0.0
 
 
 class _Text:
@@ -156,6 +173,7 @@ class _Text:
     def __init__(self, words: Mapping[str, int]):
         self.words = [characters(word) for word in words]
         self.counts = list(words.values())
+        self.length = 0  # in pieces
         self.pieces: Counter[str] = Counter()
         self.pairs: Counter[Pair] = Counter()
         self.words_of: dict[Pair, set[int]] = {}  # where a pair occurs, or once did
@@ -163,9 +181,25 @@ class _Text:
         for number in range(len(self.words)):
             self._count(number, 1)
 
+    def gain(self, pair: Pair) -> float:
+        """By how many nats joining the pair everywhere raises sum_x c_x log(c_x / N) over pieces x, N of them in all.
+
+        With f(t) = t log t that sum is sum_x f(c_x) - f(N). The joined piece is taken for a new one. Of equal
+        neighbours, which may overlap, what comes out is near the gain.
+        """
+        together = self.pairs[pair]
+        left, right = (self.pieces[piece] for piece in pair)
+        total = self.length
+        before = _t_log_t(left) - _t_log_t(total)
+        after = _t_log_t(together) - _t_log_t(total - together)
+        if pair[0] == pair[1]:
+            return after + _t_log_t(left - 2 * together) - before
+        return after + _t_log_t(left - together) + _t_log_t(right - together) - before - _t_log_t(right)
+
     def _count(self, number: int, sign: int) -> set[Pair]:
         """Add a word to the counts, or take it out of them; the pairs that it has."""
         word, count = self.words[number], sign * self.counts[number]
+        self.length += count * len(word)
         for piece in word:
             self.pieces[piece] += count
         pairs = list(pairwise(word))

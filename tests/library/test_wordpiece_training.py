@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
+from math import log
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,30 @@ ENGLISH = ["The quick brown fox jumps over the lazy dog.", "Don't stop; the Dogs
 LONG = "antidisestablishmentarianism"
 
 
+def log_likelihood(counts):
+    """Of a text with these pieces, each as likely as it is frequent, in nats."""
+    total = sum(counts.values())
+    return sum(count * log(count / total) for count in counts.values() if count > 0)
+
+
+def gain(pair, count, singles):
+    """The definition: the log-likelihood of the text with the pair joined, less that of the text as it is."""
+    joined = Counter(singles)
+    for piece in pair:
+        joined[piece] = max(joined[piece] - count, 0)
+    joined[pair] = count  # a piece of its own
+    length = sum(singles.values()) - count
+    after = sum(c * log(c) for c in joined.values() if c > 0) - length * log(length)
+    return round(after - log_likelihood(singles), 6)
+
+
+SCORES = {
+    "gain": gain,
+    "likelihood": lambda pair, count, singles: count / (singles[pair[0]] * singles[pair[1]]),
+    "count": lambda pair, count, singles: count,
+}
+
+
 def recount(texts, vocab_size, min_frequency, score):
     """The definition, word for word: all counts anew at every step, and no heap."""
     words = [
@@ -34,12 +59,8 @@ def recount(texts, vocab_size, min_frequency, score):
                 singles[piece] += count
             for left, right in pairwise(pieces):
                 pairs[left, right] += count
-        scores = {
-            pair: count / (singles[pair[0]] * singles[pair[1]]) if score == "likelihood" else count
-            for pair, count in pairs.items()
-            if count >= min_frequency
-        }
-        if not scores:
+        scores = {pair: SCORES[score](pair, count, singles) for pair, count in pairs.items() if count >= min_frequency}
+        if not scores or (score == "gain" and max(scores.values()) <= 0):
             break
         left, right = min(pair for pair in scores if scores[pair] == max(scores.values()))
         for pieces, _ in words:
@@ -59,13 +80,13 @@ small_texts = st.lists(st.text("aabbc ", max_size=12), min_size=1, max_size=6).f
 
 
 @settings(max_examples=300, deadline=None)
-@given(small_texts, st.integers(14, 40), st.integers(1, 4), st.sampled_from(["likelihood", "count"]))
+@given(small_texts, st.integers(14, 40), st.integers(1, 4), st.sampled_from(list(SCORES)))
 def test_recounting_gives_the_same_vocabulary(texts, vocab_size, min_frequency, score):
     tokenizer = train_wordpiece(texts, vocab_size, min_frequency=min_frequency, score=score)
     assert tokenizer.pieces == recount(texts, vocab_size, min_frequency, score)
 
 
-@pytest.mark.parametrize("score", ["likelihood", "count"])
+@pytest.mark.parametrize("score", list(SCORES))
 def test_recounting_real_text(score):
     lines = datasets.fetch("tatoeba-spa").read_text(encoding="utf-8").split("\n")[::1500]
     tokenizer = train_wordpiece(lines, 400, min_frequency=3, score=score)
@@ -79,6 +100,9 @@ def test_by_hand():
     assert train_wordpiece(HUGS, 13, score="likelihood").pieces == [*SPECIAL_TOKENS, *ALPHABET, "##gs"]
     assert train_wordpiece(HUGS, 13, score="count").pieces == [*SPECIAL_TOKENS, *ALPHABET, "##ug"]
     assert train_wordpiece(HUGS, 15, score="count").pieces[-2:] == ["##un", "hug"]
+    # Gain, with f(t) = t log t and 113 pieces in all. ##u##g: f(20) + f(16) - f(36) - f(20) - f(93) + f(113) = 28.02,
+    # and so ##u##n 21.36, p##u 22.96, h##u 19.80, ##g##s 9.23, b##u 4.73.
+    assert train_wordpiece(HUGS, 13, score="gain").pieces == [*SPECIAL_TOKENS, *ALPHABET, "##ug"]
 
 
 def test_equal_scores():
@@ -90,14 +114,14 @@ def test_equal_scores():
 def test_a_piece_that_is_made_in_two_ways():
     # abc is ab + c and a + bc: the second way adds nothing to the vocabulary.
     texts = ["abc " * 9 + "bc xbc " * 20 + "ab " * 3]
-    for score in ("likelihood", "count"):
+    for score in SCORES:
         assert train_wordpiece(texts, 60, score=score).pieces == recount(texts, 60, 2, score)
 
 
 def test_runs_of_one_letter():
     assert join(["a", "##a", "##a", "##a", "##a"], ("##a", "##a")) == ["a", "##aa", "##aa"]
     texts = ["aaaaaaa aaaa aaa aa"]
-    for score in ("likelihood", "count"):
+    for score in SCORES:
         assert train_wordpiece(texts, 20, min_frequency=1, score=score).pieces == recount(texts, 20, 1, score)
 
 
@@ -130,7 +154,7 @@ def test_ends_when_no_pair_is_left():
     assert train_wordpiece(["ab ab"], 1000, min_frequency=2).pieces == [*SPECIAL_TOKENS, "##b", "a", "ab"]
 
 
-@pytest.mark.parametrize("score", ["likelihood", "count"])
+@pytest.mark.parametrize("score", list(SCORES))
 def test_order_and_source_of_the_texts_do_not_matter(score):
     texts = [*HUGS, *ENGLISH, LONG]
     wanted = train_wordpiece(texts, 90, score=score).pieces
@@ -138,7 +162,7 @@ def test_order_and_source_of_the_texts_do_not_matter(score):
     assert train_wordpiece((word for text in texts for word in text.split()), 90, score=score).pieces == wanted
 
 
-@pytest.mark.parametrize("score", ["likelihood", "count"])
+@pytest.mark.parametrize("score", list(SCORES))
 def test_hash_seed_does_not_matter(score):
     program = (
         "from bertlib import datasets; from bertlib.wordpiece_training import train_wordpiece;"
@@ -228,7 +252,7 @@ def test_tokenizers_missing(monkeypatch):
         ({"vocab_size": 1e3}, ValueError, "vocab_size must be a positive integer, not 1000.0"),
         ({"min_frequency": 0}, ValueError, "min_frequency must be a positive integer"),
         ({"limit_alphabet": 0}, ValueError, "limit_alphabet must be a positive integer"),
-        ({"score": "bpe"}, ValueError, "score must be one of likelihood, count, not 'bpe'"),
+        ({"score": "bpe"}, ValueError, "score must be one of gain, likelihood, count, not 'bpe'"),
         ({"backend": "rust"}, ValueError, "backend must be one of python, tokenizers"),
         ({"backend": "tokenizers"}, ValueError, 'score must be "count"'),
     ],
