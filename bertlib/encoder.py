@@ -24,7 +24,7 @@ def gelu(x: Tensor) -> Tensor:
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """The same by a tanh, at most 4.73e-4 away; what the first BERT code and GPT-2 ran, "gelu_new" in their configs."""
+    """The same by a tanh, at most 4.73e-4 away; GPT-2's, "gelu_new" in published configs."""
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 

@@ -16,6 +16,14 @@ CHAPTERS = {
     "softmax": "bertlib.exercises.softmax",
     "scaling": "bertlib.exercises.scaling",
     "worked-example": "bertlib.exercises.worked_example",
+    "words-as-points": "bertlib.exercises.words_as_points",
+    "position": "bertlib.exercises.position",
+    "queries-and-keys": "bertlib.exercises.queries_and_keys",
+    "many-heads": "bertlib.exercises.many_heads",
+    "normalisation-and-feed-forward": "bertlib.exercises.normalisation_and_feed_forward",
+    "the-block-and-the-stack": "bertlib.exercises.the_block_and_the_stack",
+    "from-text-to-tensors": "bertlib.exercises.from_text_to_tensors",
+    "a-trained-bert": "bertlib.exercises.a_trained_bert",
 }
 
 _CHECKS: dict[str, Callable] = {}

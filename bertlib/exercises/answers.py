@@ -14,9 +14,11 @@ def numbers(answer, shape: tuple[int, ...], expected: str) -> np.ndarray:
         Hint: when it is not.
     """
     try:
-        array = np.asarray(answer, dtype=float)
+        array = np.real(np.asarray(answer)).astype(float)
     except (TypeError, ValueError):
         raise Hint(f"That does not read as numbers. Hand in {expected}.") from None
+    if np.iscomplexobj(answer) and np.any(np.imag(answer)):
+        raise Hint(f"Some of these numbers have an imaginary part. Hand in {expected}.")
     if array.shape != shape:
         came, wanted = ("one number" if not s else f"an array of shape {s}" for s in (array.shape, shape))
         raise Hint(f"That is {came}, not {wanted}. Hand in {expected}.")

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertlib.claims import VERDICTS, ClaimError, claims, read_ledger, settle
@@ -106,11 +106,13 @@ def test_wrong_words_are_named():
         settled("holds", "1", 1, uncertainty=-0.1)
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.integers(0, 4))
 def test_a_figure_holds_against_its_own_rounding(figure, decimals):
     assert settled("holds", f"{figure:.{decimals}f}", figure).verdict == "holds"
 
 
+@settings(deadline=None)
 @given(st.floats(-1e3, 1e3), st.floats(0.1, 50))
 def test_no_figure_is_both_confirmed_and_corrected(claimed, uncertainty):
     outcomes = []

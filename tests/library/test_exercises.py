@@ -1,8 +1,9 @@
 """The frame around the exercises: names, empty answers, answers that raise."""
 
+import numpy as np
 import pytest
 
-from bertlib.exercises import CHAPTERS, check, names
+from bertlib.exercises import CHAPTERS, Hint, answers, check, names
 
 
 def test_every_chapter_has_five():
@@ -34,3 +35,9 @@ def test_unknown_names_are_told_from_known_ones():
         check("alchemy-1", 1)
     with pytest.raises(ValueError, match="no chapter 'alchemy'"):
         names("alchemy")
+
+
+def test_an_imaginary_part_is_not_dropped():
+    assert answers.numbers(np.array([1 + 0j, 2]), (2,), "two numbers").tolist() == [1, 2]
+    with pytest.raises(Hint, match="imaginary"):
+        answers.numbers(np.array([1 + 1j, 2]), (2,), "two numbers")

@@ -27,7 +27,7 @@ KEEP_A_SAMPLE = """() => {
     [...document.querySelectorAll('.highlight pre')].slice(8).forEach(element => element.replaceChildren('code'));
 }"""
 
-# A colour in the middle of its transition, from the scheme of the first paint to the reader's, is no colour of the page.
+# A colour in the middle of its transition, from the first paint's scheme to the reader's, is no colour of the page.
 AT_REST = "*, *::before, *::after { transition: none !important; animation: none !important; }"
 
 assert PAGES, "the site is not built: run `make book`"
