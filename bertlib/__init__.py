@@ -25,6 +25,10 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name):
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)

@@ -308,6 +308,13 @@ def _without_tied(tensors: dict[str, Tensor], wanted: Mapping[str, str]) -> dict
     return rest
 
 
+def _as_written(published: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """Fields of another library that the configuration may have brought along, as they are true of this file."""
+    true_here = {"dtype": str(dtype).removeprefix("torch."), "tie_word_embeddings": True}
+    true_here["torch_dtype"] = true_here["dtype"]  # its older name
+    return {name: value for name, value in true_here.items() if name in published}
+
+
 def save_model(model: Model, folder: str | Path) -> None:
     """`model.save_pretrained`, which see."""
     folder = Path(folder)
@@ -318,6 +325,7 @@ def save_model(model: Model, folder: str | Path) -> None:
         for name, tensor in model.state_dict().items()
     }
     published = model.config.to_dict() | {"model_type": kind, "architectures": [architecture]}
+    published |= _as_written(published, next(iter(tensors.values())).dtype)
     config = json.dumps(published, indent=2, sort_keys=True) + "\n"
     weights = _serialize(tensors, folder / "model.safetensors")
     folder.mkdir(parents=True, exist_ok=True)

@@ -58,6 +58,8 @@ class Model(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
+        if not isinstance(config, BertConfig):
+            raise TypeError(f"config must be a BertConfig, not a {type(config).__name__}: {config!r}")
         self.config = config
 
     @torch.no_grad()
@@ -108,7 +110,8 @@ class Model(nn.Module):
         """Write `config.json` and `model.safetensors`, under the published names, into a folder, made when missing.
 
         Both files are written whole before either takes its place. A decoder tied to the embeddings is not written
-        twice.
+        twice. Other libraries know no `norm="pre"` and no rotary positions under the name of BERT: they would read such
+        a model as one with the layers of the paper.
 
         Raises:
             OSError: when the folder or a file cannot be written.
@@ -272,8 +275,8 @@ class Bert(Model):
 
         Args:
             texts: strings, or, without a tokenizer, lists of ids.
-            tokenizer: a `bertlib.WordPieceTokenizer`, or anything whose `encode(text).ids` are ids, [CLS] and [SEP]
-                among them.
+            tokenizer: a `bertlib.WordPieceTokenizer`, or anything whose `encode(text)`, or the `ids` of that, are ids,
+                [CLS] and [SEP] among them.
             max_length: how many tokens of a text count at most, the last one always among them;
                 `max_position_embeddings` unless given.
             batch_tokens: how many tokens are encoded at once, about.
@@ -282,6 +285,7 @@ class Bert(Model):
             TypeError: when texts is one string, or holds strings and there is no tokenizer.
             ValueError: when a text has no token, an id has no row in its table, or max_length is not positive.
         """
+        texts = texts if isinstance(texts, str) else list(texts)
         if isinstance(texts, str) or (tokenizer is None and any(isinstance(text, str) for text in texts)):
             raise TypeError("texts must be a list of strings, with a tokenizer, or a list of lists of ids")
         limit = self.config.max_position_embeddings if max_length is None else max_length
@@ -306,6 +310,8 @@ def _ids(tokenizer, text: str) -> list[int]:
     if hasattr(tokenizer, "token_ids"):  # our own, the fast form
         return [tokenizer.cls_token_id, *tokenizer.token_ids(text), tokenizer.sep_token_id]
     encoding = tokenizer.encode(text)
+    if isinstance(encoding, list):
+        return encoding
     mask = getattr(encoding, "attention_mask", None)
     return encoding.ids if mask is None else [token for token, real in zip(encoding.ids, mask, strict=True) if real]
 
@@ -575,7 +581,9 @@ class BertForQuestionAnswering(Model):
         logits = self.qa_outputs(encoded.hidden)
         logits = packing.unpack(logits, fill=torch.finfo(logits.dtype).min)
         found |= {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-        if start_positions is None or end_positions is None:
+        if (start_positions is None) != (end_positions is None):
+            raise ValueError("start_positions and end_positions must both be given, or neither")
+        if start_positions is None:
             return BertOutput(**found)
         losses = []
         for name, side, positions in (("start", 0, start_positions), ("end", 1, end_positions)):
@@ -632,6 +640,8 @@ class ElectraDiscriminator(Model):
         if labels is not None:
             targets = packing.pack(labels, "labels")
             _check_classes(targets, 2)
+            if targets.is_floating_point() and (targets != targets.round()).any():
+                raise ValueError(f"labels must be 0, 1 or {IGNORE_INDEX}, not {targets[targets != targets.round()][0]}")
             chosen = targets != IGNORE_INDEX
             bits = targets[chosen].to(logits.dtype)
             loss = F.binary_cross_entropy_with_logits(logits[chosen], bits, reduction="sum") / max(len(bits), 1)

@@ -30,14 +30,15 @@ def packed_linears(model: nn.Module) -> Iterator[int]:
 
     Packed are the float32 weights that lie on the CPU; the copies take as much memory again, and making them takes
     about as long as reading the weights, so keep the block open. GELU is taken along with the map before it. A weight
-    that is changed within the block is no longer read from its copy. Where gradients are switched on, and under
-    autocast, the map runs as it always does.
+    that is changed within the block is no longer read from its copy, unless it is changed through `.data` or numpy,
+    where no one can see it. Where gradients are switched on, and under autocast, the map runs as it always does. A copy
+    of the model made within the block is a model like any other.
     """
     linears = [module for module in model.modules() if _fits(module)] if available() else []
-    forwards = {module: _packed_forward(module) for module in linears}
+    forwards: dict[nn.Module, _Forward] = {module: PackedLinear(module) for module in linears}
     for module in model.modules():
-        if isinstance(module, FeedForward) and module.activation is F.gelu and module.inner in forwards:
-            forwards[module] = _fused_feed_forward(module)
+        if isinstance(module, FeedForward) and module.inner in forwards and _may_be_fused(module):
+            forwards[module] = FusedFeedForward(module)
     try:
         for module, forward in forwards.items():
             module.forward = forward
@@ -48,28 +49,61 @@ def packed_linears(model: nn.Module) -> Iterator[int]:
 
 
 def _fits(module: nn.Module) -> bool:
-    if type(module) is not nn.Linear:
+    if type(module) is not nn.Linear or "forward" in vars(module):  # which somebody has put there
         return False
     weight = module.weight
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.numel() > 0
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and weight.numel() > 0
+        and not weight.is_inference()  # whose changes torch does not count
+    )
 
 
-def _packed_forward(linear: nn.Linear, then_gelu: bool = False) -> Callable[[Tensor], Tensor]:
-    """The linear map by its packed weight, and GELU on each number of the result before it leaves the processor."""
-    weight, version = linear.weight, linear.weight._version
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
-    after = "gelu" if then_gelu else "none"
+def _may_be_fused(module: FeedForward) -> bool:
+    hooked = bool(module.inner._forward_hooks or module.inner._forward_pre_hooks)
+    return module.activation is F.gelu and not hooked and "forward" not in vars(module)
 
-    def forward(x: Tensor) -> Tensor:
-        as_packed = linear.weight is weight and weight._version == version
+
+class _Forward:
+    """What stands in a module's place for `forward` during the block. The copy of a module gets its own back."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+
+    def __deepcopy__(self, memo: dict) -> Callable:
+        copied = memo[id(self.module)]
+        return type(copied).forward.__get__(copied)
+
+    def __reduce__(self):
+        raise TypeError("a model cannot be pickled within a packed_linears block: leave it first")
+
+
+class PackedLinear(_Forward):
+    """The linear map by its packed weight, and on request GELU on each number before it leaves the processor."""
+
+    def __init__(self, linear: nn.Linear, then_gelu: bool = False):
+        super().__init__(linear)
+        self.weight, self.version = linear.weight, linear.weight._version
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
+        self.then_gelu = then_gelu
+
+    def __call__(self, x: Tensor) -> Tensor:
+        weight, bias = self.module.weight, self.module.bias
+        as_packed = weight is self.weight and weight._version == self.version
         if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != torch.float32 or not as_packed:
-            y = F.linear(x, linear.weight, linear.bias)
-            return F.gelu(y) if then_gelu else y
-        return torch.ops.mkldnn._linear_pointwise(x, packed, linear.bias, after, [], "none" if then_gelu else "")
+            y = F.linear(x, weight, bias)
+            return F.gelu(y) if self.then_gelu else y
+        after = ("gelu", [], "none") if self.then_gelu else ("none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, bias, *after)
 
-    return forward
 
+class FusedFeedForward(_Forward):
+    """The feed-forward network with GELU taken along with the map before it."""
 
-def _fused_feed_forward(module: FeedForward) -> Callable[[Tensor], Tensor]:
-    inner = _packed_forward(module.inner, then_gelu=True)
-    return lambda x: module.outer(inner(x))
+    def __init__(self, module: FeedForward):
+        super().__init__(module)
+        self.inner = PackedLinear(module.inner, then_gelu=True)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.module.outer(self.inner(x))

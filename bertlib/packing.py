@@ -35,8 +35,12 @@ class Packing:
         hole in the middle keeps its place, so the tokens after it do not move up.
 
         Raises:
+            TypeError: when one of them is no tensor.
             ValueError: when the shapes are not (batch, n) or the mask holds anything but 0 and 1.
         """
+        for name, given in (("input_ids", input_ids), ("attention_mask", attention_mask)):
+            if given is not None and not isinstance(given, Tensor):
+                raise TypeError(f"{name} must be a tensor (batch, n), not a {type(given).__name__}")
         if input_ids.dim() != 2 or input_ids.numel() == 0:
             raise ValueError(f"input_ids must be (batch, n), neither of them zero, not {tuple(input_ids.shape)}")
         batch, n = input_ids.shape

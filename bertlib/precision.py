@@ -17,11 +17,11 @@ def fast_matmul(bf16: bool = False, device_type: str = "cpu", pack: nn.Module | 
 
     By itself it sets `torch.set_float32_matmul_precision("medium")`, under which torch picks another backend on a CPU
     (oneDNN) and, on chips with units for it, bfloat16 products. The setting belongs to the process: another thread is
-    under it too while the block lasts.
+    under it too while the block lasts, and blocks of two threads that overlap restore each other's setting.
 
-    Measured on the sentence vectors of 396 real sentences (minilm, one thread of an AMD Zen 4 with avx512_bf16): 1.4
-    times as fast and a relative error of at most 2.1e-6; with `bf16` 2.6 times, at most 1.1e-2, and the cosine between
-    a vector and the exact one at least 0.9999. On another chip, measure.
+    What it gains depends on the chip and on how busy it is: `benchmarks/results.md` has what was measured. On the
+    sentence vectors of 396 real sentences (minilm, one thread of an AMD Zen 4 with avx512_bf16) the relative error was
+    at most 2.1e-6; with `bf16` at most 1.1e-2, and the cosine between a vector and the exact one at least 0.9999.
 
     Args:
         bf16: also run linear maps and attention in bfloat16 (`torch.autocast`), which pays where the chip has

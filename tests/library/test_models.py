@@ -524,3 +524,29 @@ def test_labelled_rows_alone_go_through_the_last_layer_and_nothing_changes(norm)
     shortcut = torch.autograd.grad(model(ids, mask, labels=targets).loss, list(model.parameters()))
     for gradient, expected in zip(shortcut, gradients, strict=True):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_wrong_input_is_named():
+    with pytest.raises(TypeError, match="config must be a BertConfig, not a dict"):
+        Bert({})
+    model = Bert(our_config()).eval()
+    with pytest.raises(TypeError, match=r"input_ids must be a tensor \(batch, n\), not a list"):
+        model([[1, 2]])
+    with pytest.raises(TypeError, match=r"attention_mask must be a tensor \(batch, n\), not a list"):
+        model(torch.tensor([[1, 2]]), [[1, 1]])
+    with pytest.raises(ValueError, match="must both be given"):
+        BertForQuestionAnswering(our_config())(torch.tensor([[1, 2]]), start_positions=torch.tensor([0]))
+    with pytest.raises(ValueError, match=r"labels must be 0, 1 or -100, not 0\.5"):
+        ElectraDiscriminator(our_config())(torch.tensor([[1, 2]]), labels=torch.tensor([[0.5, 1.0]]))
+
+
+def test_sentence_vectors_take_what_yields_texts_and_tokenizers_that_yield_lists():
+    class Letters:
+        def encode(self, text):
+            return [1, *map(ord, text), 2]
+
+    model = Bert(our_config(vocab_size=200)).eval()
+    ids = [[1, 97, 98, 2], [1, 99, 2]]
+    expected = model.sentence_vectors(ids)
+    assert torch.equal(model.sentence_vectors(iter(ids)), expected)
+    assert torch.equal(model.sentence_vectors(["ab", "c"], Letters()), expected)

@@ -360,3 +360,18 @@ def test_importing_the_package_does_not_import_torch():
 
     assert all(getattr(bertlib, name) is not None for name in bertlib.__all__)
     assert BertConfig is bertlib.BertConfig
+
+
+def test_fields_of_another_library_are_written_as_they_are_true(tmp_path):
+    """A file that says bfloat16 or an untied decoder would make others round the weights or draw a decoder anew."""
+    foreign = {"dtype": "bfloat16", "torch_dtype": "bfloat16", "tie_word_embeddings": False}
+    (tmp_path / "foreign.json").write_text(json.dumps(our_config().to_dict() | foreign))
+    BertForMaskedLM(BertConfig.from_json(tmp_path / "foreign.json")).save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert {name: written[name] for name in foreign} == {
+        "dtype": "float32",
+        "torch_dtype": "float32",
+        "tie_word_embeddings": True,
+    }
+    BertForMaskedLM(our_config()).save_pretrained(tmp_path)
+    assert foreign.keys().isdisjoint(json.loads((tmp_path / "config.json").read_text()))

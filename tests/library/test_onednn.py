@@ -1,6 +1,7 @@
 """Packed weights give the same answers, stand aside where they must, and are gone at the end of the block."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def test_the_operator_runs_and_gelu_is_fused_only_where_it_is_the_exact_one(mode
     monkeypatch.setattr(F, "linear", lambda *arguments: called.append(arguments))
     with torch.no_grad(), onednn.packed_linears(model) as packed:
         model.encoder.layers[0].feed_forward(torch.zeros(2, 64))
-    assert packed == 13 and called == []
+    assert packed == 13 and called == []  # each feed-forward's inner map is packed once more, with its GELU
     fused = [name for name in overridden_within(model) if name.endswith("feed_forward")]
     assert len(fused) == (2 if model.config.hidden_act == "gelu" else 0)
 
@@ -81,3 +82,43 @@ def test_double_precision_and_a_torch_without_the_operators_are_left_alone(model
     monkeypatch.setattr(onednn, "available", lambda: False)
     with onednn.packed_linears(model) as packed:
         assert packed == 0 and overridden(model) == []
+
+
+@needs_onednn
+def test_a_copy_made_within_the_block_is_its_own(model):
+    with fast_matmul(pack=model):
+        copied = copy.deepcopy(model)
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(model)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.mul_(1.5)
+    twin = Bert(model.config).eval()
+    twin.load_state_dict(copied.state_dict())
+    assert torch.equal(copied(IDS).last_hidden_state, twin(IDS).last_hidden_state)
+    copied(IDS).last_hidden_state.sum().backward()
+    assert copied.encoder.layers[0].feed_forward.inner.weight.grad is not None
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@needs_onednn
+def test_hooks_patches_and_inner_blocks_are_respected(model):
+    seen = []
+    feed_forwards = [layer.feed_forward for layer in model.encoder.layers]
+    feed_forwards[0].inner.register_forward_hook(lambda *_: seen.append("hook"))
+    feed_forwards[1].inner.forward = lambda x: seen.append("patch") or F.linear(x, feed_forwards[1].inner.weight)
+    with torch.no_grad(), onednn.packed_linears(model) as packed:
+        with onednn.packed_linears(model) as again:
+            assert again == 0
+        assert len(overridden(model)) >= packed == 12
+        model(IDS)
+    assert seen == ["hook", "patch"]
+    assert overridden(model) == ["encoder.layers.1.feed_forward.inner"]
+
+
+@needs_onednn
+def test_weights_made_in_inference_mode_are_left_alone():
+    with torch.inference_mode():
+        made = Bert(BertConfig(**SIZES)).eval()
+    with onednn.packed_linears(made) as packed:
+        assert packed == 0
