@@ -44,7 +44,7 @@ def train_wordpiece(
     vocab_size: int,
     lowercase: bool = True,
     min_frequency: int = 2,
-    score: str = "likelihood",
+    score: str = "gain",
     limit_alphabet: int | None = None,
     backend: str = "python",
 ) -> WordPieceTokenizer:
