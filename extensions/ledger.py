@@ -57,9 +57,12 @@ class Verdicts(Ledger):
                 link = f'<a href="../chapters/{chapter}.html#claim-{claim.id}">{claim.id}</a>'
                 spread = f" ± {entry.uncertainty}" if entry.uncertainty else ""
                 details = [entry.quantity]
-                details += [f"the article: {entry.claimed}"] if entry.quoted else []
+                details += (
+                    [f"{'the article' if entry.quoted else 'tested as'}: {entry.claimed}"] if entry.claimed else []
+                )
                 details += [f"only if {entry.condition}; otherwise {entry.otherwise}"] if entry.condition else []
                 details += [f"left out: {entry.missing}"] if entry.missing else []
+                details += [entry.note] if entry.note else []
                 figure = escape(entry.measured + spread)
                 figure += "".join(f"<br><small>{escape(detail)}</small>" for detail in details)
                 kind = entry.verdict.split(",")[0]
