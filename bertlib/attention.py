@@ -81,7 +81,23 @@ def fused_attention(
     _check(query, key, value, mask, dropout_p)
     if mask is not None:
         mask = torch.atleast_2d(mask)  # the kernel does not take a mask of keys alone, (m,)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
+    return _kernel(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
+
+
+def _kernel(query: Tensor, key: Tensor, value: Tensor, **options) -> Tensor:
+    """torch's fused kernel, on a CPU always with torch's default product.
+
+    Under `set_float32_matmul_precision("medium")` it would hand each of its many small products to oneDNN, whose
+    set-up takes longer than they do.
+    """
+    setting = torch.get_float32_matmul_precision()
+    if setting == "highest" or query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value, **options)
+    torch.set_float32_matmul_precision("highest")
+    try:
+        return F.scaled_dot_product_attention(query, key, value, **options)
+    finally:
+        torch.set_float32_matmul_precision(setting)
 
 
 def _check_scores(query: Tensor, key: Tensor) -> None:
@@ -268,7 +284,7 @@ class MultiHeadAttention(nn.Module):
                 weights += a
                 scores += attention_scores(q, k)
             else:
-                z = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
+                z = _kernel(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
             outputs.append(z.transpose(1, 2).reshape(-1, d))
         if not outputs:  # no sequence has a token
             outputs = [value]

@@ -50,6 +50,17 @@ class FeedForward(nn.Module):
         return self.outer(self.activation(self.inner(x)))
 
 
+def in_pieces(each: Callable[[Tensor], Tensor], x: Tensor, size: int = 1024) -> Tensor:
+    """each(x), (tokens, d) to (tokens, d), so many tokens at a time where no gradient is wanted.
+
+    For what treats each token by itself. What a piece writes on its way is read again before it has left the cache,
+    and its memory serves the next.
+    """
+    if torch.is_grad_enabled() or len(x) <= size:
+        return each(x)
+    return torch.cat([each(piece) for piece in x.split(size)])
+
+
 @dataclass
 class Encoded:
     """What the stack gives: the last hidden state, (tokens, d) or (rows, d), and on request what lies on the way.
@@ -97,10 +108,10 @@ class EncoderLayer(nn.Module):
         x = x if rows is None else x[rows]
         if self.pre_norm:
             x = x + self.dropout(attended)
-            x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+            x = x + self.dropout(in_pieces(self.feed_forward, self.feed_forward_norm(x)))
         else:
             x = self.attention_norm(x + self.dropout(attended))
-            x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+            x = self.feed_forward_norm(x + self.dropout(in_pieces(self.feed_forward, x)))
         return x, weights, scores
 
 

@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from bertlib import Bert, BertConfig
 from bertlib.attention import MultiHeadAttention, causal_mask, rotary_angles, rotate
-from bertlib.encoder import ACTIVATIONS, Encoder, EncoderLayer, FeedForward, gelu, gelu_tanh
+from bertlib.encoder import ACTIVATIONS, Encoder, EncoderLayer, FeedForward, gelu, gelu_tanh, in_pieces
 from bertlib.packing import Packing, first_tokens, runs
 
 
@@ -326,3 +326,36 @@ def test_sdpa_scale_is_the_formulas():
     x = draw(4, 9)
     expected = F.softmax(x @ x.T / math.sqrt(9), dim=-1) @ x
     torch.testing.assert_close(layer.packed(x, [4])[0], expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pieces"), [(0, [0]), (1, [1]), (4, [4]), (5, [4, 1]), (12, [4, 4, 4]), (13, [4, 4, 4, 1])]
+)
+def test_in_pieces(rows, pieces):
+    """Calls of at most `size` rows where no gradient is wanted, and one call where one is; the answer is whole."""
+    x = draw(rows, 3)
+    seen = []
+
+    def cube(piece):
+        seen.append(len(piece))
+        return piece**3
+
+    with torch.no_grad():
+        assert torch.equal(in_pieces(cube, x, size=4), x**3)
+    assert seen == pieces
+    assert torch.equal(in_pieces(cube, x, size=4), x**3)
+    assert seen == [*pieces, rows]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_long_batch_is_one_matter_in_pieces(norm):
+    """2,500 tokens, more than two pieces: the layer gives what it gives with gradients on, where nothing is cut."""
+    sizes = dict(hidden_size=8, num_attention_heads=2, intermediate_size=16, num_hidden_layers=1)
+    layer = randomize(EncoderLayer(BertConfig(**sizes, norm=norm)))
+    calls = []
+    layer.feed_forward.register_forward_hook(lambda module, inputs, output: calls.append(len(output)))
+    x = draw(2500, 8)
+    whole = layer(x, [50] * 50)[0]
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x, [50] * 50)[0], whole.detach(), rtol=1e-12, atol=1e-13)
+    assert calls == [2500, 1024, 1024, 452]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from bertlib import Bert, BertConfig, fast_matmul
+from bertlib.attention import fused_attention
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +40,31 @@ def test_the_setting_is_restored(before):
         assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
     finally:
         torch.set_float32_matmul_precision(kept)
+
+
+def test_attention_keeps_the_default_product(model):
+    """Where "medium" only slows the fused kernel down: to the last bit what it gives without, and the setting stays."""
+    layer = model.encoder.layers[0].attention
+    x = torch.randn(5, 40, 64, generator=torch.Generator().manual_seed(1))
+    query, key, value = (layer.split_heads(x) for _ in range(3))
+    seen = []
+    original = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*args, **kwargs):
+        seen.append(torch.get_float32_matmul_precision())
+        return original(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+        exact = fused_attention(query, key, value)
+        with fast_matmul():
+            found = fused_attention(query, key, value)
+            layer.packed(x[0], [40])
+            assert torch.get_float32_matmul_precision() == "medium"
+    assert torch.equal(found, exact)
+    assert seen == ["highest"] * 3
+    with fast_matmul(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", lambda *args, **kwargs: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            fused_attention(query, key, value)
+        assert torch.get_float32_matmul_precision() == "medium"
