@@ -239,6 +239,8 @@ def published_name(name: str) -> str:
 
 def load_model(cls: type[Model], source: str | Path, dtype: torch.dtype, changes: Mapping[str, Any]) -> Model:
     """`cls.from_pretrained`, which see: the model is made without numbers, and takes those of the file."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"dtype must be a floating-point torch.dtype such as torch.bfloat16, not {dtype!r}")
     config, tensors = load(source)
     config = replace(config, **changes)
     try:
@@ -282,6 +284,8 @@ def _build(cls: type[Model], config: BertConfig, tensors: dict[str, Tensor], dty
             model.draw(module)
     if new:
         log.warning("%s: the checkpoint has no %s; drawn anew, to be trained", cls.__name__, " and no ".join(new))
+    if config.is_decoder and not cls.looks_back:
+        log.warning("%s: the checkpoint is causal: no token sees a later one, unless is_decoder=False", cls.__name__)
     passed_over = [head for head in absent if any(name.startswith(head) for name in tensors)]
     if passed_over:
         log.info("%s: the checkpoint's %s has no place here", cls.__name__, " and ".join(passed_over))

@@ -55,6 +55,7 @@ class Model(nn.Module):
 
     published = ("bert", "BertModel")  # model_type and architecture in a published config.json
     new_heads: tuple[str, ...] = ()  # parts, by their published names, that are drawn anew when a checkpoint lacks them
+    looks_back = False  # whether its attention is meant to be causal
 
     def __init__(self, config: BertConfig):
         super().__init__()
@@ -90,7 +91,8 @@ class Model(nn.Module):
         """The model with the weights of a checkpoint, in evaluation mode.
 
         A head that the checkpoint lacks as a whole is drawn anew, and the log says so; the heads of other models are
-        passed over. Everything else must be there, must fit, and must have a place.
+        passed over. Everything else must be there, must fit, and must have a place. A causal checkpoint stays causal in
+        a model that is not, and the log says so; `is_decoder=False` makes it look both ways.
 
         Args:
             source: a name of `checkpoints.MODELS`, a folder with `config.json` and `model.safetensors`, or a
@@ -99,6 +101,7 @@ class Model(nn.Module):
             changes: fields of the configuration to replace, such as `num_labels=3`.
 
         Raises:
+            TypeError: when dtype is no floating-point `torch.dtype`.
             CheckpointError: when there is no such checkpoint, a file is damaged, or tensors are missing, left over or
                 of another shape than the configuration says; the message names them all.
             ValueError: when a changed field has a value that no BERT can have.
@@ -295,6 +298,9 @@ class Bert(Model):
         if not all(ids):
             raise ValueError(f"texts must have at least one token each, but text {[*map(len, ids)].index(0)} has none")
         table = self.embeddings.token.weight
+        for i, text in enumerate(ids):
+            if min(text) < 0 or max(text) >= len(table):
+                raise ValueError(f"text {i} has an id outside [0, {len(table)}), vocab_size of the config")
         vectors = table.new_empty(len(ids), self.config.hidden_size)
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         for batch in _by_tokens(order, ids, batch_tokens):
@@ -355,10 +361,25 @@ def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
     return packed
 
 
-def _check_classes(labels: Tensor, classes: int) -> None:
+def sequence_labels(name: str, labels: Tensor, batch: int, classes: int) -> Tensor:
+    """Labels (batch,), one a sequence, as the loss takes them.
+
+    Raises:
+        TypeError: when labels are not integers.
+        ValueError: when they are not (batch,), or one is neither a class nor IGNORE_INDEX.
+    """
+    if labels.shape != (batch,):
+        raise ValueError(f"{name} must be (batch,) = {(batch,)}, not {tuple(labels.shape)}")
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise TypeError(f"{name} must be integers, not {labels.dtype}")
+    _check_classes(labels, classes, name)
+    return labels.long()
+
+
+def _check_classes(labels: Tensor, classes: int, name: str = "labels") -> None:
     wrong = (labels != IGNORE_INDEX) & ((labels < 0) | (labels >= classes))
     if wrong.any():
-        raise ValueError(f"labels must lie in [0, {classes}) or be {IGNORE_INDEX}, not {labels[wrong][0].item()}")
+        raise ValueError(f"{name} must lie in [0, {classes}) or be {IGNORE_INDEX}, not {labels[wrong][0].item()}")
 
 
 class MaskedLMHead(nn.Module):
@@ -429,6 +450,7 @@ class CausalBert(Model):
 
     published = ("bert", "BertLMHeadModel")
     new_heads = ("cls.predictions.",)
+    looks_back = True
 
     def __init__(self, config: BertConfig):
         super().__init__(replace(config, is_decoder=True))
@@ -494,17 +516,18 @@ class BertForSequenceClassification(Model):
         numbers, and the loss is the mean squared error.
 
         Raises:
-            TypeError, ValueError: as `Bert`; and when labels are not (batch,) or one is no class.
+            TypeError, ValueError: as `Bert`; and when labels are not (batch,), classes are not integers, or a label is
+                neither a class nor -100.
         """
         packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
         logits = self.classifier(self.dropout(self.bert.pool(encoded.hidden, packing.lengths)))
         if labels is None:
             return BertOutput(logits=logits, **found)
-        if labels.shape != (packing.batch,):
-            raise ValueError(f"labels must be (batch,) = {(packing.batch,)}, not {tuple(labels.shape)}")
         if self.config.num_labels == 1:
+            if labels.shape != (packing.batch,):
+                raise ValueError(f"labels must be (batch,) = {(packing.batch,)}, not {tuple(labels.shape)}")
             return BertOutput(loss=F.mse_loss(logits.squeeze(1), labels.to(logits.dtype)), logits=logits, **found)
-        _check_classes(labels, self.config.num_labels)
+        labels = sequence_labels("labels", labels, packing.batch, self.config.num_labels)
         chosen = labels != IGNORE_INDEX
         return BertOutput(loss=mean_cross_entropy(logits[chosen], labels[chosen]), logits=logits, **found)
 
@@ -575,7 +598,8 @@ class BertForQuestionAnswering(Model):
         an answer; the loss is the mean of the two cross-entropies.
 
         Raises:
-            TypeError, ValueError: as `Bert`; and when a position is no column of a token.
+            TypeError, ValueError: as `Bert`; and when positions are not integers, (batch,), or one is no column of a
+                token.
         """
         packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
         logits = self.qa_outputs(encoded.hidden)
@@ -587,12 +611,8 @@ class BertForQuestionAnswering(Model):
             return BertOutput(**found)
         losses = []
         for name, side, positions in (("start", 0, start_positions), ("end", 1, end_positions)):
-            if positions.shape != (packing.batch,):
-                raise ValueError(
-                    f"{name}_positions must be (batch,) = {(packing.batch,)}, not {tuple(positions.shape)}"
-                )
+            positions = sequence_labels(f"{name}_positions", positions, packing.batch, packing.n)
             chosen = positions != IGNORE_INDEX
-            _check_classes(positions, packing.n)
             if attention_mask is not None and not attention_mask[chosen, positions[chosen]].all():
                 raise ValueError(f"{name}_positions must be columns of tokens, not of padding")
             losses.append(mean_cross_entropy(logits[chosen, :, side], positions[chosen]))

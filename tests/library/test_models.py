@@ -408,6 +408,9 @@ def test_sentence_vectors_of_texts(bert):
             bert.sentence_vectors(*wrong)
     with pytest.raises(ValueError, match="max_length must be positive, not 0"):
         bert.sentence_vectors([[1]], max_length=0)
+    for wrong_id in (-1, bert.config.vocab_size):
+        with pytest.raises(ValueError, match=r"text 1 has an id outside \[0, \d+\), vocab_size"):
+            bert.sentence_vectors([[1, 2, 3, 4], [1, wrong_id, 2], [1]])  # not text 2, as after sorting
 
 
 # Wrong input
@@ -482,6 +485,25 @@ def test_wrong_labels_are_named(inputs):
         model(**inputs, start_positions=torch.tensor(LENGTHS).clamp(max=10), end_positions=zero)
     with pytest.raises(ValueError, match=r"must lie in \[0, 11\)"):
         model(**inputs, start_positions=zero + 11, end_positions=zero)
+    with pytest.raises(TypeError, match=r"end_positions must be integers, not torch\.float32"):
+        model(**inputs, start_positions=zero, end_positions=zero.float())
+    with pytest.raises(TypeError, match=r"labels must be integers, not torch\.bool"):
+        BertForSequenceClassification(our_config())(**inputs, labels=zero.bool())
+
+
+def test_labels_of_any_integer_type(inputs):
+    """int32 and int8 mean what int64 means, which is the only type that torch's loss takes."""
+    zero = torch.tensor([0, 1, 0, -100])
+    model = BertForSequenceClassification(our_config()).eval()
+    expected = model(**inputs, labels=zero).loss
+    for dtype in (torch.int32, torch.int8):
+        assert torch.equal(model(**inputs, labels=zero.to(dtype)).loss, expected)
+    model = BertForQuestionAnswering(our_config()).eval()
+    found, expected = (
+        model(**inputs, start_positions=zero.to(dtype), end_positions=zero.to(dtype)).loss
+        for dtype in (torch.int32, torch.int64)
+    )
+    assert torch.equal(found, expected)
 
 
 @torch.no_grad()

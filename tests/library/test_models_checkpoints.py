@@ -252,6 +252,22 @@ def test_a_configuration_that_does_not_fit(folder, fields, message):
         BertForMaskedLM.from_pretrained(folder)
 
 
+def test_a_causal_checkpoint_in_another_model_is_said(folder, caplog):
+    CausalBert.from_pretrained(folder).save_pretrained(folder / "causal")
+    with caplog.at_level(logging.WARNING, "bertlib"):
+        CausalBert.from_pretrained(folder / "causal")
+        Bert.from_pretrained(folder / "causal", is_decoder=False)
+        assert "causal" not in caplog.text
+        Bert.from_pretrained(folder / "causal")
+    assert "Bert: the checkpoint is causal" in caplog.text and "is_decoder=False" in caplog.text
+
+
+@pytest.mark.parametrize("dtype", ["float16", torch.int32, float])
+def test_a_dtype_is_a_floating_point_dtype(folder, dtype):
+    with pytest.raises(TypeError, match="dtype must be a floating-point"):
+        Bert.from_pretrained(folder, dtype=dtype)
+
+
 def test_changes_are_checked_and_the_kind_of_model_stays(folder):
     with pytest.raises(ValueError, match="hidden_act must be one of"):
         BertForMaskedLM.from_pretrained(folder, hidden_act="swish")
