@@ -1,7 +1,9 @@
 """A step of masked-language-model training: bertlib beside transformers, time and memory.
 
 Both start from the same weights, see the same batches and take the same fused AdamW, without dropout. Their losses are
-held equal over six steps before a step is timed. Memory is measured in a process of its own for each.
+held equal over six steps before a step is timed. Memory is measured in a process of its own for each, twice: as the
+system sees it, with the code that the first step loads and the holes that its allocations leave, which vary from run to
+run; and as torch counts its own allocations, which do not.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.timing import interleave, one_thread, table, write_section
@@ -112,27 +115,43 @@ def equal_losses(steps: dict[str, Callable[[], float]], base: str, others: list[
     return worst
 
 
-def peak_growth(library: str, folder: Path, vocab_size: int, lengths: list[int]) -> float | None:
+def peak_growth(step: Callable[[], float]) -> float | None:
     """By how many MiB the memory of this process grows, at its peak, over six steps; None where Linux does not tell."""
-    model, stream = load(library, folder), batches(vocab_size, lengths)
     status = Path("/proc/self/status")
     try:
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     except OSError:
         return None
     before = _kilobytes(status, "VmRSS")
-    step = stepper(model, stream)
     for _ in range(STEPS):
         step()
     return (_kilobytes(status, "VmHWM") - before) / 1024
+
+
+def allocated(step: Callable[[], float]) -> float:
+    """How many MiB torch allocates in a step, at its peak, beyond the weights and the optimizer's state."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(trace))
+        events = json.loads(trace.read_text())["traceEvents"]
+    changes = sorted((event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]")
+    return max(accumulate(change for _, change in changes)) / 2**20
 
 
 def _kilobytes(status: Path, name: str) -> int:
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(f"{name}:"))
 
 
-def measured_apart(library: str, folder: Path, vocab_size: int, lengths: list[int]) -> float | None:
-    """`peak_growth` in a fresh process."""
+def measure(library: str, folder: str, vocab_size: int, lengths: list[int]) -> dict[str, float | None]:
+    """Both memories, by the name of their column."""
+    step = stepper(load(library, Path(folder)), batches(vocab_size, lengths))
+    return {"process": peak_growth(step), "allocated": allocated(step)}
+
+
+def measured_apart(library: str, folder: Path, vocab_size: int, lengths: list[int]) -> dict[str, float | None]:
+    """`measure` in a fresh process."""
     job = json.dumps([library, str(folder), vocab_size, lengths])
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.training", "--measure", job]
     root = Path(__file__).resolve().parent.parent
@@ -151,26 +170,25 @@ def time_case(folder: Path, vocab_size: int, lengths: list[int], rounds: int, pe
     for name in ("transformers, bf16 autocast", "bertlib, bf16 autocast"):
         steps[name]()
     times = interleave(steps, rounds, warm_up=False)
-    growth = {
-        name: measured_apart(name, folder, vocab_size, lengths) if peak else None for name in steps if "," not in name
-    }
+    memory = {name: measured_apart(name, folder, vocab_size, lengths) for name in steps if peak and "," not in name}
     rows = []
     for name in steps:
-        memory = share = ""
-        if growth.get(name):
-            memory, share = f"{growth[name]:,.0f}", f"{growth[name] / growth['transformers']:.2f}"
         rows.append(
             [
                 f"**{name}**" if "bertlib" in name else name,
                 times.speedup(name, "transformers"),
                 times.speedup(name, "transformers", wall=True),
                 f"{1000 * statistics.median(times.cpu[name]):,.0f}",
-                memory,
-                share,
+                *(_memory_cell(memory, name, column) for column in ("process", "allocated")),
                 f"{worst:.0e}" if name == "bertlib" else "",
             ]
         )
     return rows
+
+
+def _memory_cell(memory: dict[str, dict[str, float | None]], name: str, column: str) -> str:
+    found = memory.get(name, {}).get(column)
+    return "" if found is None else f"{found:,.0f} ({found / memory['transformers'][column]:.2f})"
 
 
 def main(arguments: list[str] | None = None) -> str:
@@ -183,20 +201,21 @@ def main(arguments: list[str] | None = None) -> str:
     torch.set_num_threads(1)
     if options.measure:
         library, folder, *case = json.loads(options.measure)
-        print(json.dumps(peak_growth(library, Path(folder), *case)))
+        print(json.dumps(measure(library, folder, *case)))
         return ""
     body = (
         f"A step of {SIZES['num_hidden_layers']} layers x {SIZES['hidden_size']}, 16 sequences of 128 tokens or of the "
-        f"lengths said, fused AdamW, no dropout. Median of {options.rounds} rounds (quartiles); memory is the growth "
-        f"of the peak over {STEPS} steps, in a process of its own; the last column is how far the losses of these "
-        "steps lie apart."
+        f"lengths said, fused AdamW, no dropout. Median of {options.rounds} rounds (quartiles). Memory, and in "
+        f"brackets its share of the peer's: the growth of the process at its peak over {STEPS} steps, code and holes "
+        "between allocations included; and what torch allocates in a step, at its peak, beyond weights and optimizer. "
+        "The last column is how far the losses of the first steps lie apart."
     )
     for case in options.case:
         vocab_size, lengths = CASES[case]
         with tempfile.TemporaryDirectory() as folder:
             save_start(Path(folder), vocab_size)
             rows = time_case(Path(folder), vocab_size, lengths, options.rounds)
-        columns = [case, "processor time", "wall", "ms a step", "memory, MiB", "share", "losses"]
+        columns = [case, "processor time", "wall", "ms a step", "process, MiB", "allocated, MiB", "losses"]
         body += f"\n\n{sum(lengths):,} real tokens of {len(lengths) * max(lengths):,} when padded.\n\n" + table(
             columns, rows
         )

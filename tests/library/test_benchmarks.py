@@ -113,11 +113,25 @@ def test_losses_that_part_are_not_timed():
         training.equal_losses({"a": lambda: 1.0, "b": lambda: 1.1}, "a", ["b"])
 
 
-def test_memory_of_a_process_grows_by_what_it_holds(tmp_path):
+def test_memory_by_hand():
+    """A step that holds 8 MiB, then 8 and 24 more, and then, those given back, 16 more: 40 at its peak."""
+
+    def step():
+        held = torch.ones(2, 2**20)
+        more = [torch.ones(2, 2**20), torch.ones(6, 2**20)]
+        del more
+        return held.sum() + torch.ones(4, 2**20).sum()
+
+    assert training.allocated(step) == pytest.approx(40, abs=0.01)
+    growth = training.peak_growth(step)
+    assert growth is None or 24 < growth < 80
+
+
+def test_both_memories_are_measured(tmp_path):
     sizes = {name: size for name, size in TINY.items() if name != "vocab_size"}
     training.save_start(tmp_path, 61, **sizes)
-    growth = training.peak_growth("bertlib", tmp_path, 61, [9, 12])
-    assert growth is None or 0 <= growth < 500
+    found = training.measured_apart("bertlib", tmp_path, 61, [9, 12])
+    assert list(found) == ["process", "allocated"] and 0 < found["allocated"] < 5
 
 
 def test_tokenization_agrees_and_is_timed():
