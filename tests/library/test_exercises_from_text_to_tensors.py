@@ -4,26 +4,22 @@ import math
 from collections import Counter
 from itertools import pairwise
 
+import judged
 import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from bertlib import WordPieceTokenizer
-from bertlib.exercises import check
 from bertlib.tokenization import SPECIAL_TOKENS
 
 
 def right(name, answer):
-    result = check(f"from-text-to-tensors-{name}", answer)
-    assert result.right is True, result.message
-    assert repr(result) == f"from-text-to-tensors-{name}: right."
+    judged.right(f"from-text-to-tensors-{name}", answer)
 
 
 def wrong(name, answer, hint):
-    result = check(f"from-text-to-tensors-{name}", answer)
-    assert result.right is False
-    assert hint in result.message, result.message
+    judged.wrong(f"from-text-to-tensors-{name}", answer, hint)
 
 
 # 1: two gains, from a text that has the counts

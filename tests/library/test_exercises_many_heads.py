@@ -6,21 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from judged import right, wrong
 
 from bertlib.exercises import check
-
-
-def right(name, answer):
-    result = check(name, answer)
-    assert result.right is True, result.message
-    assert repr(result) == f"{name}: right."
-
-
-def wrong(name, answer, hint):
-    result = check(name, answer)
-    assert result.right is False
-    assert hint in result.message, result.message
-
 
 # many-heads-1: what five heads leave behind
 

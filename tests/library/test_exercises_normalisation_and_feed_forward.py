@@ -2,6 +2,7 @@
 
 import math
 
+import judged
 import mpmath
 import numpy as np
 import pytest
@@ -11,21 +12,17 @@ import torch.nn.functional as F
 
 from bertlib import BertConfig
 from bertlib.config import count_parameters
-from bertlib.exercises import check, names
+from bertlib.exercises import names
 
 CHAPTER = "normalisation-and-feed-forward"
 
 
 def right(number, answer):
-    result = check(f"{CHAPTER}-{number}", answer)
-    assert result.right is True, result.message
-    assert repr(result) == f"{CHAPTER}-{number}: right."
+    judged.right(f"{CHAPTER}-{number}", answer)
 
 
 def wrong(number, answer, hint):
-    result = check(f"{CHAPTER}-{number}", answer)
-    assert result.right is False
-    assert hint in result.message, result.message
+    judged.wrong(f"{CHAPTER}-{number}", answer, hint)
 
 
 def test_there_are_five():

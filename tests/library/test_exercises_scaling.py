@@ -6,20 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 import sympy as sp
+from judged import right, wrong
 
 from bertlib.exercises import check
-
-
-def is_right(name, answer):
-    result = check(name, answer)
-    assert result.right, result.message
-
-
-def gets(name, answer, hint):
-    result = check(name, answer)
-    assert result.right is False
-    assert hint in result.message, result.message
-
 
 # 1: the variance of a score whose components have means
 
@@ -37,7 +26,7 @@ def test_1_right():
     by_sympy = 64 * enumerated_variance_of_one_product()
     assert by_sympy == sp.Rational(52, 3)
     for answer in (by_sympy, Fraction(52, 3), 52 / 3, 17.333, np.float32(17.3333)):
-        is_right("scaling-1", answer)
+        right("scaling-1", answer)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +53,7 @@ def test_1_right():
     ],
 )
 def test_1_wrong(answer, hint):
-    gets("scaling-1", answer, hint)
+    wrong("scaling-1", answer, hint)
 
 
 # 2: BERT-large
@@ -72,7 +61,7 @@ def test_1_wrong(answer, hint):
 
 def test_2_right():
     for answer in (Fraction(1024, 2500) ** 2, 0.4096**2, 0.1678, sp.Rational(256, 625) ** 2):
-        is_right("scaling-2", answer)
+        right("scaling-2", answer)
 
 
 def test_2_agrees_with_a_simulation():
@@ -104,7 +93,7 @@ def test_2_agrees_with_a_simulation():
     ],
 )
 def test_2_wrong(answer, hint):
-    gets("scaling-2", answer, hint)
+    wrong("scaling-2", answer, hint)
 
 
 def test_2_hint_for_a_component_does_not_say_how_to_get_on_from_it():
@@ -118,7 +107,7 @@ def test_3_right():
     p = sp.symbols("p")
     w = sp.symbols("w", positive=True)
     for answer in (2 * p * (1 - p), 2 * w - 2 * w**2, lambda p: 2 * p * (1 - p), lambda p: np.array(p - p**2) * 2):
-        is_right("scaling-3", answer)
+        right("scaling-3", answer)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +129,7 @@ def test_3_right():
     ],
 )
 def test_3_wrong(answer, hint):
-    gets("scaling-3", answer, hint)
+    wrong("scaling-3", answer, hint)
 
 
 # 4: the variance of any score
@@ -151,8 +140,8 @@ def right_variance(mean_q, cov_q, mean_k, cov_k):
 
 
 def test_4_right():
-    is_right("scaling-4", right_variance)
-    is_right("scaling-4", lambda *moments: np.array([[right_variance(*moments)]]))
+    right("scaling-4", right_variance)
+    right("scaling-4", lambda *moments: np.array([[right_variance(*moments)]]))
 
 
 def test_4_formula_agrees_with_counting_every_case():
@@ -187,7 +176,7 @@ def test_4_formula_agrees_with_counting_every_case():
     ],
 )
 def test_4_wrong(answer, hint):
-    gets("scaling-4", answer, hint)
+    wrong("scaling-4", answer, hint)
 
 
 def test_4_does_not_let_an_answer_change_what_it_is_compared_with():
@@ -203,7 +192,7 @@ def test_4_does_not_let_an_answer_change_what_it_is_compared_with():
 
 def test_5_right():
     for answer in ([0.0, 200.0, 0.0], (-150, 0, -150), np.array([0, 0, 120.0]), [300, 100, 150]):
-        is_right("scaling-5", answer)
+        right("scaling-5", answer)
 
 
 @pytest.mark.parametrize(
@@ -227,4 +216,4 @@ def test_5_right():
     ],
 )
 def test_5_wrong(answer, hint):
-    gets("scaling-5", answer, hint)
+    wrong("scaling-5", answer, hint)

@@ -3,22 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from judged import right, wrong
 
 from bertlib import Bert, BertConfig, count_parameters
-from bertlib.exercises import check
-
-
-def right(name, answer):
-    result = check(name, answer)
-    assert result.right is True, result.message
-    assert repr(result) == f"{name}: right."
-
-
-def wrong(name, answer, hint):
-    result = check(name, answer)
-    assert result.right is False
-    assert hint in result.message, result.message
-
 
 # the-block-and-the-stack-1: the parameters of a very small BERT
 

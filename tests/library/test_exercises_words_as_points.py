@@ -6,21 +6,11 @@ import numpy as np
 import pytest
 import sympy as sp
 import torch
+from judged import right, wrong
 
 from bertlib.exercises import check, names
 
 EXERCISES = [f"words-as-points-{k}" for k in range(1, 6)]
-
-
-def is_right(name, answer):
-    result = check(name, answer)
-    assert result.right, result.message
-
-
-def gets(name, answer, hint):
-    result = check(name, answer)
-    assert result.right is False
-    assert hint in result.message, result.message
 
 
 def test_there_are_five():
@@ -69,7 +59,7 @@ def test_1_right():
     target = b - a + c
     assert torch.cosine_similarity(target, d, dim=0) > torch.cosine_similarity(target, c, dim=0)
     for answer in (t, t.item(), Fraction(3, 5), sp.Rational(3, 5), 0.6, [0.6], np.float32(0.6)):
-        is_right("words-as-points-1", answer)
+        right("words-as-points-1", answer)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +81,7 @@ def test_1_right():
     ],
 )
 def test_1_wrong(answer, hint):
-    gets("words-as-points-1", answer, hint)
+    wrong("words-as-points-1", answer, hint)
 
 
 # 2: what is shared; the answer from a table that has these moments exactly
@@ -106,7 +96,7 @@ def test_2_right():
     answer = (np.linalg.norm(mean), (centred**2).sum(axis=1).mean(), (centred @ centred.T).mean())
     assert answer == (3, 16, 0)
     for form in (answer, list(answer), np.array(answer), torch.tensor(answer), [sp.sqrt(9), 16, 0]):
-        is_right("words-as-points-2", form)
+        right("words-as-points-2", form)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +123,7 @@ def test_2_right():
     ],
 )
 def test_2_wrong(answer, hint):
-    gets("words-as-points-2", answer, hint)
+    wrong("words-as-points-2", answer, hint)
 
 
 # 3: on the sphere
@@ -147,7 +137,7 @@ def test_3_right():
     assert sp.simplify((b - a + c).dot(b - a + c) - (1 + 2 * p)) == 0
     x = sp.Symbol("x")
     for answer in (lambda p: 1 + 2 * p, lambda p: np.array([2 * p + 1]), 1 + 2 * x, sp.Lambda(x, 1 + 2 * x)):
-        is_right("words-as-points-3", answer)
+        right("words-as-points-3", answer)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +160,7 @@ def test_3_right():
     ],
 )
 def test_3_wrong(answer, hint):
-    gets("words-as-points-3", answer, hint)
+    wrong("words-as-points-3", answer, hint)
 
 
 # 4: the solver, by torch and with typical mistakes
@@ -203,7 +193,7 @@ def by_torch(table, a, b, c):
 
 def test_4_right():
     for answer in (by_torch, solver(), lambda *given: np.int64(solver()(*given))):
-        is_right("words-as-points-4", answer)
+        right("words-as-points-4", answer)
 
 
 def normalises_in_place(table, a, b, c):
@@ -241,11 +231,11 @@ def with_nan(table, a, b, c):
     ],
 )
 def test_4_wrong(answer, hint):
-    gets("words-as-points-4", answer, hint)
+    wrong("words-as-points-4", answer, hint)
 
 
 def test_4_dot_product_is_told_from_cosine():
-    gets("words-as-points-4", solver(cosine=False), "dot product")
+    wrong("words-as-points-4", solver(cosine=False), "dot product")
 
 
 # 5: the origin moves
@@ -268,7 +258,7 @@ def test_5_right(answer):
 
     assert (x - y).norm() < (x - z).norm() and cosine(x, y) > cosine(x, z)
     assert cosine(x + m, y + m) < cosine(x + m, z + m)
-    is_right("words-as-points-5", answer)
+    right("words-as-points-5", answer)
 
 
 @pytest.mark.parametrize(
@@ -287,4 +277,4 @@ def test_5_right(answer):
     ],
 )
 def test_5_wrong(answer, hint):
-    gets("words-as-points-5", answer, hint)
+    wrong("words-as-points-5", answer, hint)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 import torch
+from judged import right, wrong
 
 from bertlib.exercises import check, names
 
@@ -16,17 +17,6 @@ TOKENS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0
 t = sp.Symbol("t")
 QUARTIC = t**4 - 2 * t**3 - 8 * t**2 - 12 * t - 6
 EXERCISES = [f"worked-example-{k}" for k in range(1, 6)]
-
-
-def right(name, answer):
-    result = check(name, answer)
-    assert result.right is True, result
-
-
-def hinted(name, answer, words):
-    result = check(name, answer)
-    assert result.right is False, result
-    assert words in result.message, result.message
 
 
 def test_there_are_five():
@@ -64,22 +54,22 @@ def test_fourth_token_right(answer):
 
 
 def test_fourth_token_wrong():
-    hinted("worked-example-1", torch.tensor([1.0, 1.0, 0.0, 2.0]).softmax(0), "raw scores")
-    hinted("worked-example-1", [1, 1, 0, 2], "These are scores")
-    hinted("worked-example-1", [0.5, 0.5, 0, 1], "These are scores")
-    hinted("worked-example-1", [R, R, 1, math.e], "powers of e")
+    wrong("worked-example-1", torch.tensor([1.0, 1.0, 0.0, 2.0]).softmax(0), "raw scores")
+    wrong("worked-example-1", [1, 1, 0, 2], "These are scores")
+    wrong("worked-example-1", [0.5, 0.5, 0, 1], "These are scores")
+    wrong("worked-example-1", [R, R, 1, math.e], "powers of e")
     output = torch.tensor(FOURTH) @ torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
-    hinted("worked-example-1", output, "coordinates of output 4")
-    hinted("worked-example-1", np.array([R, R, 1, math.e]) / (2 * R + 1), "leaves out token 4")
-    hinted("worked-example-1", [0.3, 0.3, 0.3, 0.3], "sums to one")
-    hinted("worked-example-1", FOURTH[::-1], "wrong order")
-    hinted("worked-example-1", [0.24, 0.23, 0.14, 0.39], "three digits")
+    wrong("worked-example-1", output, "coordinates of output 4")
+    wrong("worked-example-1", np.array([R, R, 1, math.e]) / (2 * R + 1), "leaves out token 4")
+    wrong("worked-example-1", [0.3, 0.3, 0.3, 0.3], "sums to one")
+    wrong("worked-example-1", FOURTH[::-1], "wrong order")
+    wrong("worked-example-1", [0.24, 0.23, 0.14, 0.39], "three digits")
     correctly_rounded = [round(p, 2) for p in FOURTH]
     assert sum(correctly_rounded) == pytest.approx(1.01)  # and yet the fault is the digits, not the sum
-    hinted("worked-example-1", correctly_rounded, "three digits")
-    hinted("worked-example-1", [0.25, 0.25, 0.25, 0.25], "Not these")
-    hinted("worked-example-1", FOURTH[:3], "shape (3,)")
-    hinted("worked-example-1", [1, 2, 3, math.inf], "not a finite number")
+    wrong("worked-example-1", correctly_rounded, "three digits")
+    wrong("worked-example-1", [0.25, 0.25, 0.25, 0.25], "Not these")
+    wrong("worked-example-1", FOURTH[:3], "shape (3,)")
+    wrong("worked-example-1", [1, 2, 3, math.inf], "not a finite number")
 
 
 @pytest.mark.parametrize(
@@ -90,15 +80,15 @@ def test_two_thirds_right(answer):
 
 
 def test_two_thirds_wrong():
-    hinted("worked-example-2", 1 + math.sqrt(3), "exponent")
-    hinted("worked-example-2", 2 * math.log(1 + math.sqrt(3)), "after they were halved")
-    hinted("worked-example-2", 1 / math.log(1 + math.sqrt(3)), "temperature")
-    hinted("worked-example-2", math.log(4), "token 3")
-    hinted("worked-example-2", 1, "not quite two thirds")
-    hinted("worked-example-2", 0.5, "too small")
-    hinted("worked-example-2", -1000, "too small")
-    hinted("worked-example-2", 1e9, "too large")
-    hinted("worked-example-2", [1, 2], "one number")
+    wrong("worked-example-2", 1 + math.sqrt(3), "exponent")
+    wrong("worked-example-2", 2 * math.log(1 + math.sqrt(3)), "after they were halved")
+    wrong("worked-example-2", 1 / math.log(1 + math.sqrt(3)), "temperature")
+    wrong("worked-example-2", math.log(4), "token 3")
+    wrong("worked-example-2", 1, "not quite two thirds")
+    wrong("worked-example-2", 0.5, "too small")
+    wrong("worked-example-2", -1000, "too small")
+    wrong("worked-example-2", 1e9, "too large")
+    wrong("worked-example-2", [1, 2], "one number")
 
 
 def test_the_quartic_is_the_one_that_decides():
@@ -125,20 +115,20 @@ def test_polynomial_right(answer):
 
 
 def test_polynomial_wrong():
-    hinted("worked-example-3", -QUARTIC, "but for its sign")
-    hinted("worked-example-3", "t**4 - 2*t**3 - 8*t**2 - 12*t - 6", "sympy expression")
-    hinted("worked-example-3", 7, "sympy expression")
-    hinted("worked-example-3", sp.Integer(7), "one unknown")
-    hinted("worked-example-3", QUARTIC + sp.Symbol("u"), "one unknown")
+    wrong("worked-example-3", -QUARTIC, "but for its sign")
+    wrong("worked-example-3", "t**4 - 2*t**3 - 8*t**2 - 12*t - 6", "sympy expression")
+    wrong("worked-example-3", 7, "sympy expression")
+    wrong("worked-example-3", sp.Integer(7), "one unknown")
+    wrong("worked-example-3", QUARTIC + sp.Symbol("u"), "one unknown")
     distances = 4 / (2 + t) ** 2 - (2 * t**2 + 4 * t + 4) / (t**2 + t + 1) ** 2
-    hinted("worked-example-3", distances, "multiply the denominators out")
-    hinted("worked-example-3", QUARTIC.subs(t, sp.sqrt(t)), "Not a polynomial")
-    hinted("worked-example-3", sp.expand(QUARTIC * (t + 2) ** 2), "divide out")
-    hinted("worked-example-3", t**2 - t, "given away")
-    hinted("worked-example-3", t - 1, "given away")
-    hinted("worked-example-3", t**6 + 1, "too high")
-    hinted("worked-example-3", QUARTIC + 1, "Not this one")
-    hinted("worked-example-3", sp.Integer(0) * t, "one unknown")
+    wrong("worked-example-3", distances, "multiply the denominators out")
+    wrong("worked-example-3", QUARTIC.subs(t, sp.sqrt(t)), "Not a polynomial")
+    wrong("worked-example-3", sp.expand(QUARTIC * (t + 2) ** 2), "divide out")
+    wrong("worked-example-3", t**2 - t, "given away")
+    wrong("worked-example-3", t - 1, "given away")
+    wrong("worked-example-3", t**6 + 1, "too high")
+    wrong("worked-example-3", QUARTIC + 1, "Not this one")
+    wrong("worked-example-3", sp.Integer(0) * t, "one unknown")
 
 
 def softmax(scores):
@@ -216,7 +206,7 @@ def changes_its_input(x, scale):
     ],
 )
 def test_pull_wrong(answer, words):
-    hinted("worked-example-4", answer, words)
+    wrong("worked-example-4", answer, words)
 
 
 @pytest.mark.parametrize("answer", [5 * TOKENS, (6 * TOKENS).tolist(), torch.from_numpy(8 * TOKENS), 9 * np.eye(3, 4)])
@@ -225,9 +215,9 @@ def test_tokens_that_stay_apart(answer):
 
 
 def test_tokens_that_do_not_stay_apart():
-    hinted("worked-example-5", TOKENS, "After 1 application(s)")
-    hinted("worked-example-5", 3 * TOKENS, "After 14 application(s)")
-    hinted("worked-example-5", 11 * TOKENS, "larger in size than ten")
-    hinted("worked-example-5", 5 * TOKENS[[0, 0, 1]], "from the start")
-    hinted("worked-example-5", 5 * TOKENS.T, "shape (4, 3)")
-    hinted("worked-example-5", np.full((3, 4), np.nan), "not a finite number")
+    wrong("worked-example-5", TOKENS, "After 1 application(s)")
+    wrong("worked-example-5", 3 * TOKENS, "After 14 application(s)")
+    wrong("worked-example-5", 11 * TOKENS, "larger in size than ten")
+    wrong("worked-example-5", 5 * TOKENS[[0, 0, 1]], "from the start")
+    wrong("worked-example-5", 5 * TOKENS.T, "shape (4, 3)")
+    wrong("worked-example-5", np.full((3, 4), np.nan), "not a finite number")
