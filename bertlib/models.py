@@ -22,7 +22,7 @@ from bertlib.config import BertConfig
 from bertlib.embeddings import Embeddings
 from bertlib.encoder import ACTIVATIONS, Encoded, Encoder
 from bertlib.masking import IGNORE_INDEX
-from bertlib.packing import Packing, first_tokens
+from bertlib.packing import Packing, check_tensor, first_tokens
 
 
 @dataclass
@@ -352,6 +352,7 @@ def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
         ValueError: when they are not (batch, n), one is neither a class nor IGNORE_INDEX, or padding has a label: it
             has no hidden state to predict anything from.
     """
+    check_tensor("labels", labels)
     if labels.is_floating_point() or labels.dtype == torch.bool:
         raise TypeError(f"labels must be integers, not {labels.dtype}")
     packed = packing.pack(labels, "labels").long()
@@ -368,6 +369,7 @@ def sequence_labels(name: str, labels: Tensor, batch: int, classes: int) -> Tens
         TypeError: when labels are not integers.
         ValueError: when they are not (batch,), or one is neither a class nor IGNORE_INDEX.
     """
+    check_tensor(name, labels)
     if labels.shape != (batch,):
         raise ValueError(f"{name} must be (batch,) = {(batch,)}, not {tuple(labels.shape)}")
     if labels.is_floating_point() or labels.dtype == torch.bool:
@@ -433,6 +435,8 @@ class BertForMaskedLM(Model):
             TypeError, ValueError: as `Bert`; and when a label is neither an id nor -100, or padding has one.
         """
         inputs = (input_ids, attention_mask, token_type_ids, position_ids)
+        if labels is not None:
+            check_tensor("labels", labels)
         labelled = None if labels is None else labels != IGNORE_INDEX
         packing, encoded, found = self.bert.run(*inputs, **asked, wanted=labelled)
         logits = self.predictions(encoded.hidden, self.bert.embeddings.token.weight)
@@ -524,6 +528,7 @@ class BertForSequenceClassification(Model):
         if labels is None:
             return BertOutput(logits=logits, **found)
         if self.config.num_labels == 1:
+            check_tensor("labels", labels)
             if labels.shape != (packing.batch,):
                 raise ValueError(f"labels must be (batch,) = {(packing.batch,)}, not {tuple(labels.shape)}")
             return BertOutput(loss=F.mse_loss(logits.squeeze(1), labels.to(logits.dtype)), logits=logits, **found)

@@ -13,6 +13,16 @@ import torch
 from torch import Tensor
 
 
+def check_tensor(name: str, given: object) -> None:
+    """Refuse what is no tensor.
+
+    Raises:
+        TypeError: with the argument's name and the type that came.
+    """
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{name} must be a tensor, not a {type(given).__name__}")
+
+
 @dataclass(frozen=True)
 class Packing:
     """Where the tokens of a padded batch stand.
@@ -38,9 +48,9 @@ class Packing:
             TypeError: when one of them is no tensor.
             ValueError: when the shapes are not (batch, n) or the mask holds anything but 0 and 1.
         """
-        for name, given in (("input_ids", input_ids), ("attention_mask", attention_mask)):
-            if given is not None and not isinstance(given, Tensor):
-                raise TypeError(f"{name} must be a tensor (batch, n), not a {type(given).__name__}")
+        check_tensor("input_ids", input_ids)
+        if attention_mask is not None:
+            check_tensor("attention_mask", attention_mask)
         if input_ids.dim() != 2 or input_ids.numel() == 0:
             raise ValueError(f"input_ids must be (batch, n), neither of them zero, not {tuple(input_ids.shape)}")
         batch, n = input_ids.shape
@@ -62,8 +72,10 @@ class Packing:
         """(batch, n, ...) to (tokens, ...).
 
         Raises:
-            ValueError: when the tensor, which the message calls `name`, does not begin with (batch, n).
+            TypeError: when `padded`, which the message calls `name`, is no tensor.
+            ValueError: when it does not begin with (batch, n).
         """
+        check_tensor(name, padded)
         if padded.shape[:2] != (self.batch, self.n):
             raise ValueError(f"{name} must be as input_ids, {(self.batch, self.n)}, not {tuple(padded.shape)}")
         flat = padded.flatten(0, 1)

@@ -552,10 +552,21 @@ def test_wrong_input_is_named():
     with pytest.raises(TypeError, match="config must be a BertConfig, not a dict"):
         Bert({})
     model = Bert(our_config()).eval()
-    with pytest.raises(TypeError, match=r"input_ids must be a tensor \(batch, n\), not a list"):
+    with pytest.raises(TypeError, match="input_ids must be a tensor, not a list"):
         model([[1, 2]])
-    with pytest.raises(TypeError, match=r"attention_mask must be a tensor \(batch, n\), not a list"):
+    with pytest.raises(TypeError, match="attention_mask must be a tensor, not a list"):
         model(torch.tensor([[1, 2]]), [[1, 1]])
+    ids = torch.tensor([[1, 2]])
+    with pytest.raises(TypeError, match="token_type_ids must be a tensor, not a list"):
+        model(ids, token_type_ids=[[0, 0]])
+    for cls in (BertForMaskedLM, CausalBert, BertForTokenClassification, ElectraDiscriminator):
+        with pytest.raises(TypeError, match="labels must be a tensor, not a list"):
+            cls(our_config())(ids, labels=[[1, 1]])
+    for num_labels in (1, 2):
+        with pytest.raises(TypeError, match="labels must be a tensor, not a list"):
+            BertForSequenceClassification(our_config(num_labels=num_labels))(ids, labels=[1])
+    with pytest.raises(TypeError, match="end_positions must be a tensor, not a int"):
+        BertForQuestionAnswering(our_config())(ids, start_positions=torch.tensor([0]), end_positions=0)
     with pytest.raises(ValueError, match="must both be given"):
         BertForQuestionAnswering(our_config())(torch.tensor([[1, 2]]), start_positions=torch.tensor([0]))
     with pytest.raises(ValueError, match=r"labels must be 0, 1 or -100, not 0\.5"):

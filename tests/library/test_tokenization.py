@@ -525,6 +525,16 @@ def test_a_dictionary_in_any_order(small):
             ValueError,
             r"texts\[0\] is too short.*has 1 tokens and the other 4",
         ),
+        (  # of which nothing would be left
+            {"texts": "a a", "pairs": "b b b", "truncation": "only_first", "max_length": 6},
+            ValueError,
+            r"texts\[0\] is too short.*has 2 tokens and the other 3",
+        ),
+        (
+            {"texts": "a a a", "pairs": "b b", "truncation": "only_second", "max_length": 6},
+            ValueError,
+            r"pairs\[0\] is too short.*has 2 tokens and the other 3",
+        ),
         (
             {"texts": "a", "pairs": "b", "truncation": "only_second", "max_length": 3},
             ValueError,
