@@ -50,15 +50,20 @@ class FeedForward(nn.Module):
         return self.outer(self.activation(self.inner(x)))
 
 
-def in_pieces(each: Callable[[Tensor], Tensor], x: Tensor, size: int = 1024) -> Tensor:
-    """each(x), (tokens, d) to (tokens, d), so many tokens at a time where no gradient is wanted.
+def in_pieces(module: nn.Module, x: Tensor, size: int = 1024) -> Tensor:
+    """module(x), (tokens, d) to (tokens, d), so many tokens at a time where no gradient is wanted.
 
     For what treats each token by itself. What a piece writes on its way is read again before it has left the cache,
-    and its memory serves the next.
+    and its memory serves the next. A module with hooks sees all tokens at once.
     """
-    if torch.is_grad_enabled() or len(x) <= size:
-        return each(x)
-    return torch.cat([each(piece) for piece in x.split(size)])
+    if torch.is_grad_enabled() or len(x) <= size or has_hooks(module):
+        return module(x)
+    return torch.cat([module(piece) for piece in x.split(size)])
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether somebody looks at what goes into or comes out of a module, or a part of it."""
+    return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
 
 
 @dataclass

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertlib.encoder import FeedForward
+from bertlib.encoder import FeedForward, has_hooks
 
 
 def available() -> bool:
@@ -61,8 +61,7 @@ def _fits(module: nn.Module) -> bool:
 
 
 def _may_be_fused(module: FeedForward) -> bool:
-    hooked = bool(module.inner._forward_hooks or module.inner._forward_pre_hooks)
-    return module.activation is F.gelu and not hooked and "forward" not in vars(module)
+    return module.activation is F.gelu and not has_hooks(module.inner) and "forward" not in vars(module)
 
 
 class _Forward:

@@ -336,15 +336,27 @@ def test_in_pieces(rows, pieces):
     x = draw(rows, 3)
     seen = []
 
-    def cube(piece):
-        seen.append(len(piece))
-        return piece**3
+    class Cube(torch.nn.Module):
+        def forward(self, piece):
+            seen.append(len(piece))
+            return piece**3
 
     with torch.no_grad():
-        assert torch.equal(in_pieces(cube, x, size=4), x**3)
+        assert torch.equal(in_pieces(Cube(), x, size=4), x**3)
     assert seen == pieces
-    assert torch.equal(in_pieces(cube, x, size=4), x**3)
+    assert torch.equal(in_pieces(Cube(), x, size=4), x**3)
     assert seen == [*pieces, rows]
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize("part", ["", "inner", "outer"])
+def test_a_hook_sees_all_tokens_at_once(register, part):
+    module = FeedForward(BertConfig(hidden_size=8, num_attention_heads=2, intermediate_size=16))
+    seen = []
+    getattr(module.get_submodule(part), register)(lambda module, inputs, *output: seen.append(len(inputs[0])))
+    with torch.no_grad():
+        in_pieces(module, torch.zeros(9, 8), size=4)
+    assert seen == [9]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -352,8 +364,8 @@ def test_a_long_batch_is_one_matter_in_pieces(norm):
     """2,500 tokens, more than two pieces: the layer gives what it gives with gradients on, where nothing is cut."""
     sizes = dict(hidden_size=8, num_attention_heads=2, intermediate_size=16, num_hidden_layers=1)
     layer = randomize(EncoderLayer(BertConfig(**sizes, norm=norm)))
-    calls = []
-    layer.feed_forward.register_forward_hook(lambda module, inputs, output: calls.append(len(output)))
+    calls, network = [], layer.feed_forward.forward
+    layer.feed_forward.forward = lambda piece: calls.append(len(piece)) or network(piece)
     x = draw(2500, 8)
     whole = layer(x, [50] * 50)[0]
     with torch.no_grad():
