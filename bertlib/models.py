@@ -355,6 +355,8 @@ def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
     check_tensor("labels", labels)
     if labels.is_floating_point() or labels.dtype == torch.bool:
         raise TypeError(f"labels must be integers, not {labels.dtype}")
+    if labels.dim() != 2:
+        raise ValueError(f"labels must be (batch, n) = {(packing.batch, packing.n)}, not {tuple(labels.shape)}")
     packed = packing.pack(labels, "labels").long()
     _check_classes(packed, classes)
     if packing.index is not None and (packed != IGNORE_INDEX).sum() != (labels != IGNORE_INDEX).sum():
@@ -374,8 +376,9 @@ def sequence_labels(name: str, labels: Tensor, batch: int, classes: int) -> Tens
         raise ValueError(f"{name} must be (batch,) = {(batch,)}, not {tuple(labels.shape)}")
     if labels.is_floating_point() or labels.dtype == torch.bool:
         raise TypeError(f"{name} must be integers, not {labels.dtype}")
+    labels = labels.long()
     _check_classes(labels, classes, name)
-    return labels.long()
+    return labels
 
 
 def _check_classes(labels: Tensor, classes: int, name: str = "labels") -> None:

@@ -466,8 +466,10 @@ def test_wrong_labels_are_named(inputs):
             model(**inputs, labels=targets.index_fill(1, torch.tensor(0), 61))
         with pytest.raises(ValueError, match=r"labels must be -100 wherever attention_mask is 0"):
             model(**inputs, labels=inputs["input_ids"] % 3)
-        with pytest.raises(ValueError, match=r"labels must be as input_ids"):
+        with pytest.raises(ValueError, match=r"labels must be (as input_ids|\(batch, n\))"):
             model(**inputs, labels=targets[0])
+        with pytest.raises(ValueError, match=r"labels must be \(batch, n\) = \(4, 11\), not \(4, 11, 2\)"):
+            model(**inputs, labels=targets[..., None].expand(-1, -1, 2))
         with pytest.raises(TypeError, match=r"labels must be integers, not torch\.float32"):
             model(**inputs, labels=targets.float())
     model = BertForSequenceClassification(our_config())
@@ -496,7 +498,7 @@ def test_labels_of_any_integer_type(inputs):
     zero = torch.tensor([0, 1, 0, -100])
     model = BertForSequenceClassification(our_config()).eval()
     expected = model(**inputs, labels=zero).loss
-    for dtype in (torch.int32, torch.int8):
+    for dtype in (torch.int32, torch.int8):  # in uint8 there is no -100
         assert torch.equal(model(**inputs, labels=zero.to(dtype)).loss, expected)
     model = BertForQuestionAnswering(our_config()).eval()
     found, expected = (
