@@ -12,7 +12,7 @@ from bertlib.onednn import packed_linears
 
 
 @contextmanager
-def fast_matmul(bf16: bool = False, device_type: str = "cpu", pack: nn.Module | None = None) -> Iterator[None]:
+def fast_matmul(*, bf16: bool = False, device_type: str = "cpu", pack: nn.Module | None = None) -> Iterator[None]:
     """A block in which matrix products take torch's faster path, without gradients; the setting is restored at its end.
 
     By itself it sets `torch.set_float32_matmul_precision("medium")`, under which torch picks another backend on a CPU

@@ -18,7 +18,7 @@ def test_near_the_exact_answer(model, bf16, least, most):
     """ "medium" may mean bfloat16 products, where the chip has units for them."""
     ids = torch.arange(1, 61).view(3, 20)
     exact = model(ids).last_hidden_state
-    with fast_matmul(bf16):
+    with fast_matmul(bf16=bf16):
         found = model(ids).last_hidden_state
     assert not found.requires_grad
     assert least <= float((found - exact).detach().norm() / exact.detach().norm()) < most
@@ -68,3 +68,9 @@ def test_attention_keeps_the_default_product(model):
         with pytest.raises(ZeroDivisionError):
             fused_attention(query, key, value)
         assert torch.get_float32_matmul_precision() == "medium"
+
+
+def test_a_model_given_by_place_is_refused(model):
+    """It would be taken for `bf16`."""
+    with pytest.raises(TypeError), fast_matmul(model):
+        pass
