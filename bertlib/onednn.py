@@ -37,8 +37,9 @@ def packed_linears(model: nn.Module) -> Iterator[int]:
     linears = [module for module in model.modules() if _fits(module)] if available() else []
     forwards: dict[nn.Module, _Forward] = {module: PackedLinear(module) for module in linears}
     for module in model.modules():
-        if isinstance(module, FeedForward) and module.inner in forwards and _may_be_fused(module):
-            forwards[module] = FusedFeedForward(module)
+        found = isinstance(module, FeedForward) and module.inner in forwards and not _is_patched(module)
+        if found and _may_be_fused(module):
+            forwards[module] = FusedFeedForward(module, forwards[module.inner])
     try:
         for module, forward in forwards.items():
             module.forward = forward
@@ -49,7 +50,7 @@ def packed_linears(model: nn.Module) -> Iterator[int]:
 
 
 def _fits(module: nn.Module) -> bool:
-    if type(module) is not nn.Linear or "forward" in vars(module):  # which somebody has put there
+    if type(module) is not nn.Linear or _is_patched(module):
         return False
     weight = module.weight
     return (
@@ -60,8 +61,14 @@ def _fits(module: nn.Module) -> bool:
     )
 
 
+def _is_patched(module: nn.Module) -> bool:
+    """Whether somebody has put another `forward` in the place of the class's own."""
+    forward = vars(module).get("forward")
+    return forward is not None and getattr(forward, "__func__", None) is not type(module).forward
+
+
 def _may_be_fused(module: FeedForward) -> bool:
-    return module.activation is F.gelu and not has_hooks(module.inner) and "forward" not in vars(module)
+    return module.activation is F.gelu and not has_hooks(module.inner)
 
 
 class _Forward:
@@ -81,28 +88,30 @@ class _Forward:
 class PackedLinear(_Forward):
     """The linear map by its packed weight, and on request GELU on each number before it leaves the processor."""
 
-    def __init__(self, linear: nn.Linear, then_gelu: bool = False):
+    def __init__(self, linear: nn.Linear):
         super().__init__(linear)
         self.weight, self.version = linear.weight, linear.weight._version
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-        self.then_gelu = then_gelu
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, then_gelu: bool = False) -> Tensor:
         weight, bias = self.module.weight, self.module.bias
         as_packed = weight is self.weight and weight._version == self.version
         if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != torch.float32 or not as_packed:
             y = F.linear(x, weight, bias)
-            return F.gelu(y) if self.then_gelu else y
-        after = ("gelu", [], "none") if self.then_gelu else ("none", [], "")
+            return F.gelu(y) if then_gelu else y
+        after = ("gelu", [], "none") if then_gelu else ("none", [], "")
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, bias, *after)
 
 
 class FusedFeedForward(_Forward):
-    """The feed-forward network with GELU taken along with the map before it."""
+    """The feed-forward network with GELU taken along with the map before it, for as long as its parts stay as found."""
 
-    def __init__(self, module: FeedForward):
+    def __init__(self, module: FeedForward, inner: PackedLinear):
         super().__init__(module)
-        self.inner = PackedLinear(module.inner, then_gelu=True)
+        self.inner = inner
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.module.outer(self.inner(x))
+        module = self.module
+        if vars(module.inner).get("forward") is not self.inner or not _may_be_fused(module):
+            return type(module).forward(module, x)
+        return module.outer(self.inner(x, then_gelu=True))

@@ -42,7 +42,7 @@ def test_the_operator_runs_and_gelu_is_fused_only_where_it_is_the_exact_one(mode
     monkeypatch.setattr(F, "linear", lambda *arguments: called.append(arguments))
     with torch.no_grad(), onednn.packed_linears(model) as packed:
         model.encoder.layers[0].feed_forward(torch.zeros(2, 64))
-    assert packed == 13 and called == []  # each feed-forward's inner map is packed once more, with its GELU
+    assert packed == 13 and called == []
     fused = [name for name in overridden_within(model) if name.endswith("feed_forward")]
     assert len(fused) == (2 if model.config.hidden_act == "gelu" else 0)
 
@@ -99,6 +99,35 @@ def test_a_copy_made_within_the_block_is_its_own(model):
     copied(IDS).last_hidden_state.sum().backward()
     assert copied.encoder.layers[0].feed_forward.inner.weight.grad is not None
     assert all(parameter.grad is None for parameter in model.parameters())
+    with onednn.packed_linears(copied) as packed:
+        assert packed == 13
+    with torch.no_grad(), onednn.packed_linears(copied):
+        torch.testing.assert_close(copied(IDS).last_hidden_state, twin(IDS).last_hidden_state, rtol=1e-5, atol=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("gradients", [False, True])
+def test_what_is_changed_within_the_block_counts(model, gradients):
+    """Another activation, another map, a hook: the answer is that of the same model outside the block."""
+    seen = []
+    with onednn.packed_linears(model), torch.set_grad_enabled(gradients):
+        first, second = (layer.feed_forward for layer in model.encoder.layers)
+        first.activation = torch.relu
+        second.inner = torch.nn.Linear(64, 96)
+        first.inner.register_forward_hook(lambda *_: seen.append("hook"))
+        found = model(IDS).last_hidden_state
+    assert seen == ["hook"]
+    torch.testing.assert_close(found, model(IDS).last_hidden_state, rtol=1e-5, atol=1e-5)
+
+
+@needs_onednn
+def test_each_weight_is_packed_once(model, monkeypatch):
+    packed, pack = [], onednn.PackedLinear.__init__
+    monkeypatch.setattr(
+        onednn.PackedLinear, "__init__", lambda self, linear: packed.append(linear) or pack(self, linear)
+    )
+    with onednn.packed_linears(model):
+        assert len(packed) == len(set(packed)) == 13
 
 
 @needs_onednn
