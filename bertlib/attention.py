@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bertlib.checks import check_mask, check_number, check_tensor
 from bertlib.config import BertConfig
 from bertlib.packing import runs
 
@@ -23,12 +24,20 @@ def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> 
     `scale` is 1 / sqrt(d_k) unless given; `scale=1.0` gives the raw dot products.
 
     Raises:
+        TypeError: when one of them is no tensor.
         ValueError: when queries and keys differ in width, or one of them is not a matrix.
     """
     _check_scores(query, key)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
     return (query * scale) @ key.transpose(-2, -1)  # scaled before the product, which in half precision may overflow
+
+
+def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """A = softmax(S) by rows, (..., n, m), over the keys that the boolean mask allows; a row without any is zero."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
 
 
 def attention(
@@ -55,14 +64,11 @@ def attention(
 
     Raises:
         ValueError: when widths, lengths or leading dimensions do not fit, or dropout_p is not in [0, 1).
-        TypeError: when the mask is not boolean (a mask of zeros and ones would be ambiguous: add or keep?).
+        TypeError: when something is no tensor, or the mask is not boolean (one of zeros and ones would be ambiguous:
+            add or keep?).
     """
     _check(query, key, value, mask, dropout_p)
-    scores = attention_scores(query, key, scale)
-    if mask is None:
-        weights = scores.softmax(dim=-1)
-    else:
-        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
+    weights = attention_weights(attention_scores(query, key, scale), mask)
     return F.dropout(weights, dropout_p) @ value, weights
 
 
@@ -102,7 +108,7 @@ def _kernel(query: Tensor, key: Tensor, value: Tensor, **options) -> Tensor:
 
 def _check_scores(query: Tensor, key: Tensor) -> None:
     for name, tensor in (("query", query), ("key", key)):
-        if tensor.dim() < 2:
+        if check_tensor(name, tensor).dim() < 2:
             raise ValueError(f"{name} must be (..., length, width), not {tuple(tensor.shape)}")
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
@@ -110,7 +116,7 @@ def _check_scores(query: Tensor, key: Tensor) -> None:
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> None:
     _check_scores(query, key)
-    if value.dim() < 2:
+    if check_tensor("value", value).dim() < 2:
         raise ValueError(f"value must be (..., length, width), not {tuple(value.shape)}")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"key and value must have the same length, not {key.shape[-2]} and {value.shape[-2]}")
@@ -119,11 +125,11 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
         batch = torch.broadcast_shapes(*leading)
     except RuntimeError as error:
         raise ValueError(f"query, key and value must have leading dimensions that fit, not {leading}") from error
-    if not 0 <= dropout_p < 1:
+    if not 0 <= check_number("dropout_p", dropout_p) < 1:
         raise ValueError(f"dropout_p must be a probability in [0, 1), not {dropout_p}")
     if mask is None:
         return
-    if mask.dtype != torch.bool:
+    if check_tensor("mask", mask).dtype != torch.bool:
         raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
     scores = (*batch, query.shape[-2], key.shape[-2])
     if mask.dim() > len(scores) or any(
@@ -136,13 +142,12 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
     """The mask (batch, 1, 1, n) that `attention` takes, from the field's (batch, n): 1 a real token, 0 padding.
 
     Raises:
-        ValueError: when the mask is not two-dimensional or holds anything but 0 and 1.
+        TypeError: when the mask is no tensor.
+        ValueError: when it is not two-dimensional or holds anything but 0 and 1.
     """
-    if attention_mask.dim() != 2:
-        raise ValueError(f"attention_mask must be (batch, n), not {tuple(attention_mask.shape)}")
-    keep = attention_mask.bool()
-    if not torch.equal(keep.to(attention_mask.dtype), attention_mask):
-        raise ValueError("attention_mask must hold only 1 (a real token) and 0 (padding)")
+    keep = check_mask(attention_mask)
+    if keep.dim() != 2:
+        raise ValueError(f"attention_mask must be (batch, n), not {tuple(keep.shape)}")
     return keep[:, None, None, :]
 
 
@@ -155,7 +160,12 @@ def rotary_angles(position_ids: Tensor, head_dim: int, base: float = 10000.0) ->
     """The angles (..., d_k / 2), in radians, by which `rotate` turns a query or key at each position (...).
 
     Pair i turns by base^(-2 i / d_k) a position (Su et al. 2021, section 3.2.2).
+
+    Raises:
+        ValueError: when head_dim is not even.
     """
+    if head_dim % 2:
+        raise ValueError(f"head_dim must be even, for its components turn in pairs, not {head_dim}")
     pair = torch.arange(head_dim // 2, device=position_ids.device, dtype=torch.float64)
     return position_ids[..., None] * base ** (-2 * pair / head_dim)
 
@@ -165,7 +175,12 @@ def rotate(x: Tensor, angles: Tensor) -> Tensor:
 
     The inner product of a query and a key that were turned depends on their positions through the difference alone
     (Su et al. 2021, section 3.4). Which components make a pair is a matter of convention; this is the common one.
+
+    Raises:
+        ValueError: when x does not have twice as many components as there are angles.
     """
+    if x.shape[-1] != 2 * angles.shape[-1]:
+        raise ValueError(f"x must have two components for each of {angles.shape[-1]} angles, not {x.shape[-1]}")
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
@@ -175,7 +190,9 @@ class MultiHeadAttention(nn.Module):
     """h attentions side by side, each through its own projections, joined and mapped back (Vaswani et al., 3.2.2).
 
     The h projections W_Q^h, each (d_k, d), are stored stacked as one linear map `query` of (d, d); so are keys and
-    values. `output` is W_O. A call takes a padded batch; `packed` takes the tokens alone.
+    values. `output` is W_O. A call takes a padded batch; `packed` takes the tokens alone, and is what the layers of the
+    encoder use: in a model, set a forward hook on `query`, `key`, `value` or `output`, for torch calls those of a
+    module only when the module itself is called.
     """
 
     def __init__(self, config: BertConfig):
@@ -210,13 +227,18 @@ class MultiHeadAttention(nn.Module):
             output_attentions: take the spelled-out form, which has the weights (before dropout) to give.
 
         Raises:
+            TypeError: when one of them is no tensor.
             ValueError: when the hidden states are not (batch, n, d) or the mask does not fit them.
         """
+        check_tensor("hidden_states", hidden_states)
         if hidden_states.dim() != 3 or hidden_states.shape[-1] != self.query.in_features:
             raise ValueError(
                 f"hidden_states must be (batch, n, {self.query.in_features}), not {tuple(hidden_states.shape)}"
             )
-        if attention_mask is not None and attention_mask.shape != hidden_states.shape[:2]:
+        if (
+            attention_mask is not None
+            and check_tensor("attention_mask", attention_mask).shape != hidden_states.shape[:2]
+        ):
             raise ValueError(
                 f"attention_mask must be (batch, n), here {tuple(hidden_states.shape[:2])}, "
                 f"not {tuple(attention_mask.shape)}"
@@ -279,10 +301,11 @@ class MultiHeadAttention(nn.Module):
         outputs, weights, scores = [], [], []
         for q, k, v in zip(heads(query), heads(key), heads(value), strict=True):
             if weigh:
-                mask = causal_mask(q.shape[2], q.device) if self.causal else None
-                z, a = attention(q, k, v, mask, dropout_p=dropout_p)
-                weights += a
-                scores += attention_scores(q, k)
+                s = attention_scores(q, k)
+                a = attention_weights(s, causal_mask(q.shape[2], q.device) if self.causal else None)
+                z = F.dropout(a, dropout_p) @ v
+                weights.extend(a)
+                scores.extend(s)
             else:
                 z = _kernel(q, k, v, dropout_p=dropout_p, is_causal=self.causal)
             outputs.append(z.transpose(1, 2).reshape(-1, d))

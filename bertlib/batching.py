@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertlib.checks import check_integer, check_positive, check_tensor
+
 Ids = "Sequence[int] | Tensor | np.ndarray"  # the token ids of one sequence
 Lengths = "Sequence[int] | Tensor | np.ndarray"  # the lengths of several, in tokens
 
@@ -41,7 +43,7 @@ def pack(sequences: Iterable[Ids], max_length: int | None = None) -> Packed:
     rows = _rows(sequences)
     lengths = [len(row) for row in rows]
     if max_length is not None:
-        _positive("max_length", max_length)
+        check_positive("max_length", max_length)
         for index, length in enumerate(lengths):
             if length > max_length:
                 raise ValueError(
@@ -56,11 +58,11 @@ def unpack(flat: Tensor, lengths: Lengths) -> list[Tensor]:
     """What belongs to each sequence, in order: of ids (tokens,) each (n,), of hidden states (tokens, d) each (n, d).
 
     Raises:
-        TypeError: when lengths are not integers.
+        TypeError: when flat is no tensor or lengths are not integers.
         ValueError: when there are no lengths, one is not positive, or they do not add up to the tokens.
     """
     sizes = _lengths(lengths)
-    if flat.dim() < 1 or sizes.sum() != len(flat):
+    if check_tensor("flat", flat).dim() < 1 or sizes.sum() != len(flat):
         raise ValueError(f"lengths must add up to the tokens of flat, {tuple(flat.shape)}, not to {sizes.sum()}")
     return list(flat.split(sizes.tolist()))
 
@@ -74,7 +76,7 @@ def pad(sequences: Iterable[Ids], pad_id: int = 0) -> tuple[Tensor, Tensor]:
         TypeError: when ids are not integers.
         ValueError: when there is no sequence, or one is empty, not (n,) or has a negative id, or pad_id is negative.
     """
-    if _integer("pad_id", pad_id) < 0:
+    if check_integer("pad_id", pad_id) < 0:
         raise ValueError(f"pad_id must not be negative, not {pad_id}")
     rows = _rows(sequences)
     input_ids = rows[0].new_full((len(rows), max(len(row) for row in rows)), pad_id)
@@ -89,9 +91,11 @@ def unpad(padded: Tensor, attention_mask: Tensor) -> list[Tensor]:
     """The inverse of `pad`, for ids (batch, n), each (length,), and for hidden states (batch, n, d), each (length, d).
 
     Raises:
+        TypeError: when one of them is no tensor.
         ValueError: when the mask does not fit, or a row of it is anything but ones and then zeros, at least one 1.
     """
-    if attention_mask.dim() != 2 or padded.shape[:2] != attention_mask.shape:
+    check_tensor("padded", padded)
+    if check_tensor("attention_mask", attention_mask).dim() != 2 or padded.shape[:2] != attention_mask.shape:
         raise ValueError(
             f"attention_mask must be (batch, n) as padded, {tuple(padded.shape)}, begins, "
             f"not {tuple(attention_mask.shape)}"
@@ -123,9 +127,9 @@ def split_documents(
     """
     special = {name: value for name, value in (("cls_id", cls_id), ("sep_id", sep_id)) if value is not None}
     for name, value in special.items():
-        if _integer(name, value) < 0:
+        if check_integer(name, value) < 0:
             raise ValueError(f"{name} must not be negative, not {value}")
-    room = _positive("max_length", max_length) - len(special)
+    room = check_positive("max_length", max_length) - len(special)
     if room < 1:
         raise ValueError(f"max_length must leave room for a token beside {' and '.join(special)}, not {max_length}")
     sequences = []
@@ -171,9 +175,9 @@ def bucket_by_length(
     ties = np.arange(len(sizes)) if generator is None else generator.permutation(len(sizes))
     order = np.lexsort((ties, sizes))
     if batch_size is None:
-        stops = _stops_by_tokens(sizes[order], _positive("tokens_per_batch", tokens_per_batch))
+        stops = _stops_by_tokens(sizes[order], check_positive("tokens_per_batch", tokens_per_batch))
     else:
-        stops = _stops_by_number(sizes[order], _positive("batch_size", batch_size))
+        stops = _stops_by_number(sizes[order], check_positive("batch_size", batch_size))
     batches = [batch.tolist() for batch in np.split(order, stops)]
     return batches if generator is None else [batches[index] for index in generator.permutation(len(batches))]
 
@@ -227,6 +231,8 @@ def _stops_by_number(ascending: np.ndarray, batch_size: int) -> list[int]:
 
 def _rows(sequences: Iterable[Ids], name: str = "sequences", allow_empty: bool = False) -> list[Tensor]:
     """Each sequence as an int64 tensor (n,)."""
+    if not isinstance(sequences, Iterable):
+        raise TypeError(f"{name} must be a list of lists of ids, not a {type(sequences).__name__}")
     rows = [_row(sequence, name, allow_empty) for sequence in sequences]
     if not rows:
         raise ValueError(f"{name} must hold at least one")
@@ -234,7 +240,10 @@ def _rows(sequences: Iterable[Ids], name: str = "sequences", allow_empty: bool =
 
 
 def _row(sequence: Ids, name: str, allow_empty: bool) -> Tensor:
-    row = torch.as_tensor(sequence)
+    try:
+        row = torch.as_tensor(sequence)
+    except (TypeError, ValueError, RuntimeError) as error:  # torch has a kind for strings, for None, for ragged lists
+        raise TypeError(f"{name} must each be a list of integers, not {sequence!r}") from error
     if row.dim() != 1:
         raise ValueError(f"{name} must each be (n,), not {tuple(row.shape)}")
     if not len(row):
@@ -264,15 +273,3 @@ def _whole_numbers(name: str, values: Lengths) -> np.ndarray:
     if len(numbers) and numbers.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, not {numbers.dtype}")
     return numbers.astype(np.int64)
-
-
-def _integer(name: str, value: int) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    return int(value)
-
-
-def _positive(name: str, value: int) -> int:
-    if _integer(name, value) < 1:
-        raise ValueError(f"{name} must be positive, not {value}")
-    return int(value)

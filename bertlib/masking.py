@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertlib.checks import check_integer, check_mask, check_number, check_positive, check_tensor
+
 IGNORE_INDEX = -100  # the label of a position where nothing is predicted; cross-entropy in torch passes over it
 
 
@@ -69,8 +71,8 @@ def mask_tokens(
             less often and a sequence may fall short. None is chosen when `probability` is 0.
 
     Raises:
-        TypeError: when ids are not int64, `word_starts` is not boolean, an id or a count is not an integer, or the
-            generator is not numpy's.
+        TypeError: when ids, mask or word starts are no tensor, ids are not int64, `word_starts` is not boolean, an id
+            or a count is not an integer, a share not a number, or the generator not numpy's.
         ValueError: when shapes do not fit, an id lies outside [0, vocab_size), every id is special, a probability or
             share lies outside [0, 1], the shares add up to more than 1, the mask holds anything but 0 and 1, or the
             lengths do not add up to the tokens. The message names the argument.
@@ -78,8 +80,8 @@ def mask_tokens(
     _check_shares(probability, mask_share, random_share)
     if not isinstance(generator, np.random.Generator):
         raise TypeError(f"generator must be a numpy.random.Generator, not {type(generator).__name__}")
-    if max_predictions is not None and _integer("max_predictions", max_predictions) < 1:
-        raise ValueError(f"max_predictions must be positive, not {max_predictions}")
+    if max_predictions is not None:
+        check_positive("max_predictions", max_predictions)
     special = _special(mask_id, vocab_size, special_ids)
     ids = _ids(input_ids, vocab_size)
     sizes = _sizes(input_ids, lengths)
@@ -113,7 +115,7 @@ def _words(input_ids: Tensor, word_starts: Tensor | None, sequence: np.ndarray, 
     """For each position that may be chosen the number of its word, in reading order from 0."""
     if word_starts is None:
         return np.arange(len(positions))
-    if word_starts.dtype != torch.bool:
+    if check_tensor("word_starts", word_starts).dtype != torch.bool:
         raise TypeError(f"word_starts must be boolean, True at the first piece of a word, not {word_starts.dtype}")
     if word_starts.shape != input_ids.shape:
         raise ValueError(
@@ -143,15 +145,9 @@ def _like(flat: np.ndarray, input_ids: Tensor) -> Tensor:
     return torch.from_numpy(flat).view(input_ids.shape).to(input_ids.device)
 
 
-def _integer(name: str, value: int) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    return int(value)
-
-
 def _check_shares(probability: float, mask_share: float, random_share: float) -> None:
     for name, value in (("probability", probability), ("mask_share", mask_share), ("random_share", random_share)):
-        if not 0 <= value <= 1:
+        if not 0 <= check_number(name, value) <= 1:
             raise ValueError(f"{name} must lie in [0, 1], not {value}")
     if mask_share + random_share > 1 + 1e-9:
         raise ValueError(f"mask_share and random_share must not exceed 1 together, not {mask_share} + {random_share}")
@@ -159,12 +155,13 @@ def _check_shares(probability: float, mask_share: float, random_share: float) ->
 
 def _special(mask_id: int, vocab_size: int, special_ids: Iterable[int]) -> np.ndarray:
     """For each id of the vocabulary whether it is special, (|V|,)."""
-    if _integer("vocab_size", vocab_size) < 1:
-        raise ValueError(f"vocab_size must be positive, not {vocab_size}")
+    check_positive("vocab_size", vocab_size)
+    if not isinstance(special_ids, Iterable):
+        raise TypeError(f"special_ids must be a list of ids, not {special_ids!r}")
     special = np.zeros(vocab_size, dtype=bool)
     for name, ids in (("mask_id", [mask_id]), ("special_ids", special_ids)):
         for index in ids:
-            if not 0 <= _integer(name, index) < vocab_size:
+            if not 0 <= check_integer(name, index) < vocab_size:
                 raise ValueError(f"{name} must lie in [0, {vocab_size}), the vocabulary, not {index}")
             special[index] = True
     if special.all():
@@ -173,7 +170,7 @@ def _special(mask_id: int, vocab_size: int, special_ids: Iterable[int]) -> np.nd
 
 
 def _ids(input_ids: Tensor, vocab_size: int) -> np.ndarray:
-    if input_ids.dtype != torch.int64:
+    if check_tensor("input_ids", input_ids).dtype != torch.int64:
         raise TypeError(f"input_ids must be int64, not {input_ids.dtype}")
     if input_ids.dim() not in (1, 2):
         raise ValueError(f"input_ids must be (batch, n) or (tokens,), not {tuple(input_ids.shape)}")
@@ -190,7 +187,7 @@ def _sizes(input_ids: Tensor, lengths: Sequence[int] | None) -> list[int]:
         return [input_ids.shape[-1]] * (input_ids.shape[0] if input_ids.dim() == 2 else 1)
     if input_ids.dim() == 2:
         raise ValueError("lengths are of packed ids, (tokens,); a padded batch, (batch, n), has its attention_mask")
-    sizes = [_integer("lengths", length) for length in lengths]
+    sizes = [check_integer("lengths", length) for length in lengths]
     if any(size < 1 for size in sizes) or sum(sizes) != len(input_ids):
         raise ValueError(f"lengths must be positive and add up to {len(input_ids)}, the tokens, not {sizes}")
     return sizes
@@ -200,12 +197,9 @@ def _real(input_ids: Tensor, attention_mask: Tensor | None) -> np.ndarray:
     """For each token whether it is a real one, not padding, (tokens,)."""
     if attention_mask is None:
         return np.ones(input_ids.numel(), dtype=bool)
-    if attention_mask.shape != input_ids.shape:
+    real = check_mask(attention_mask)
+    if real.shape != input_ids.shape:
         raise ValueError(
-            f"attention_mask must have the shape of input_ids, {tuple(input_ids.shape)}, "
-            f"not {tuple(attention_mask.shape)}"
+            f"attention_mask must have the shape of input_ids, {tuple(input_ids.shape)}, not {tuple(real.shape)}"
         )
-    real = attention_mask.bool()
-    if not torch.equal(real.to(attention_mask.dtype), attention_mask):
-        raise ValueError("attention_mask must hold only 1 (a real token) and 0 (padding)")
     return real.cpu().numpy().ravel()

@@ -8,21 +8,22 @@ outputs it is zero. `Bert.encode` takes the tokens alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertlib import checkpoints
+from bertlib.checks import check_integer, check_integers, check_positive, check_tensor
 from bertlib.config import BertConfig
 from bertlib.embeddings import Embeddings
 from bertlib.encoder import ACTIVATIONS, Encoded, Encoder
 from bertlib.masking import IGNORE_INDEX
-from bertlib.packing import Packing, check_tensor, first_tokens
+from bertlib.packing import Packing, first_tokens
 
 
 @dataclass
@@ -48,6 +49,14 @@ class BertOutput:
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     scores: tuple[Tensor, ...] | None = None
+
+
+class Asked(TypedDict, total=False):
+    """What a call may ask for beside its answer; see `BertOutput`."""
+
+    output_attentions: bool
+    output_hidden_states: bool
+    output_scores: bool
 
 
 class Model(nn.Module):
@@ -101,7 +110,8 @@ class Model(nn.Module):
             changes: fields of the configuration to replace, such as `num_labels=3`.
 
         Raises:
-            TypeError: when dtype is no floating-point `torch.dtype`.
+            TypeError: when source is no string or path, dtype no floating-point `torch.dtype`, or `changes` has what
+                is no field of the configuration.
             CheckpointError: when there is no such checkpoint, a file is damaged, or tensors are missing, left over or
                 of another shape than the configuration says; the message names them all.
             ValueError: when a changed field has a value that no BERT can have.
@@ -127,6 +137,10 @@ class Bert(Model):
 
     `Bert(BertConfig())` is BERT-base with 109,482,240 parameters. A checkpoint without a pooler, such as that of a
     masked language model, gives a `Bert` without one, whose `pooler_output` is None.
+
+    A model with a head holds one as `bert` and starts from its `run`, which has no padding, rather than from a call.
+    torch calls forward hooks only when a module is called: in such a model set them on `bert.embeddings`,
+    `bert.encoder`, or a layer of it.
     """
 
     def __init__(self, config: BertConfig, pooler: bool = True):
@@ -148,6 +162,7 @@ class Bert(Model):
         position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
+        output_scores: bool = False,
         rows: Tensor | None = None,
     ) -> Encoded:
         """Encode tokens (tokens,) of several sequences, one after the other and without padding.
@@ -157,21 +172,32 @@ class Bert(Model):
             lengths: how many of them each sequence has; 0 is possible.
             token_type_ids: (tokens,), the segment of each; 0 unless given.
             position_ids: (tokens,), the position of each; 0, 1, 2, ... in every sequence unless given.
-            output_attentions: take the spelled-out form of attention and keep its weights and scores.
+            output_attentions, output_scores: take the spelled-out form of attention and keep its weights or scores.
             output_hidden_states: keep every layer's output.
             rows: (rows,), the tokens whose last hidden state is wanted, which is then all that `hidden` has; the rest
                 of the last layer is not computed.
 
         Raises:
-            TypeError: when ids are not integers.
-            ValueError: when shapes or lengths do not fit, an id has no row in its table, or a sequence is longer than
-                `max_position_embeddings`.
+            TypeError: when something is no tensor, or ids, lengths or rows are not integers.
+            ValueError: when shapes or lengths do not fit, an id has no row in its table, a row is no token, or a
+                sequence is longer than the table of positions.
         """
-        if input_ids.dim() != 1 or sum(lengths) != len(input_ids) or min(lengths, default=0) < 0:
+        if not isinstance(lengths, Iterable):
+            raise TypeError(f"lengths must be a list of integers, not a {type(lengths).__name__}")
+        lengths = [check_integer("lengths", length) for length in lengths]
+        if (
+            check_tensor("input_ids", input_ids).dim() != 1
+            or sum(lengths) != len(input_ids)
+            or min(lengths, default=0) < 0
+        ):
             raise ValueError(
                 f"input_ids must be (tokens,) and lengths add up to tokens, not {tuple(input_ids.shape)} and "
                 f"{sum(lengths)} from {len(lengths)} sequences"
             )
+        if rows is not None:
+            rows = check_integers("rows", rows)
+            if rows.dim() != 1 or ((rows < 0) | (rows >= len(input_ids))).any():
+                raise ValueError(f"rows must be (rows,), places among {len(input_ids)} tokens, not {rows}")
         if token_type_ids is None:
             token_type_ids = torch.zeros_like(input_ids)
         if position_ids is None:
@@ -179,10 +205,11 @@ class Bert(Model):
             starts = first_tokens(lengths, input_ids.device).repeat_interleave(counts)
             position_ids = torch.arange(len(input_ids), device=input_ids.device) - starts
         for name, ids in (("token_type_ids", token_type_ids), ("position_ids", position_ids)):
-            if ids.shape != input_ids.shape:
+            if check_tensor(name, ids).shape != input_ids.shape:
                 raise ValueError(f"{name} must be as input_ids, {tuple(input_ids.shape)}, not {tuple(ids.shape)}")
         x = self.embeddings(input_ids, token_type_ids, position_ids, lengths)
-        return self.encoder(x, lengths, position_ids, output_attentions, output_hidden_states, rows)
+        asked = (output_attentions, output_hidden_states, output_scores)
+        return self.encoder(x, lengths, position_ids, *asked, rows)
 
     def pool(self, hidden: Tensor, lengths: list[int]) -> Tensor:
         """tanh(W x + b) of each sequence's first token, (sequences, d) from (tokens, d); of no token, that of x = 0."""
@@ -215,53 +242,57 @@ class Bert(Model):
         Raises:
             TypeError: when ids are not integers.
             ValueError: when shapes do not fit, the mask holds anything but 0 and 1, an id has no row in its table, or
-                a row reaches beyond `max_position_embeddings`.
+                a row is longer than the table of positions.
         """
-        inputs = (input_ids, attention_mask, token_type_ids, position_ids)
-        packing, encoded, asked = self.run(*inputs, output_attentions, output_hidden_states, output_scores)
+        asked: Asked = {
+            "output_attentions": output_attentions,
+            "output_hidden_states": output_hidden_states,
+            "output_scores": output_scores,
+        }
+        packing, encoded, found = self.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         return BertOutput(
             last_hidden_state=packing.unpack(encoded.hidden),
             pooler_output=None if self.pooler is None else self.pool(encoded.hidden, packing.lengths),
-            **asked,
+            **found,
         )
 
     def run(
         self,
         input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-        output_scores: bool = False,
+        attention_mask: Tensor | None,
+        token_type_ids: Tensor | None,
+        position_ids: Tensor | None,
+        asked: Asked,
         wanted: Tensor | None = None,
     ) -> tuple[Packing, Encoded, dict[str, tuple[Tensor, ...]]]:
         """What a head starts from: the packing, the packed hidden states, and the outputs asked for, padded.
 
         Given `wanted`, boolean (batch, n), the last hidden states are those of its true tokens alone, in reading order.
+
+        Raises:
+            TypeError, ValueError: as a call; and when something else is asked for.
         """
+        if unknown := asked.keys() - Asked.__annotations__.keys():
+            known = ", ".join(Asked.__annotations__)
+            raise TypeError(f"the model takes no {', '.join(sorted(unknown))}; beside its inputs it takes {known}")
         packing = Packing.of(input_ids, attention_mask)
         encoded = self.encode(
             packing.pack(input_ids),
             packing.lengths,
             None if token_type_ids is None else packing.pack(token_type_ids, "token_type_ids"),
             packing.position_ids if position_ids is None else packing.pack(position_ids, "position_ids"),
-            output_attentions or output_scores,
-            output_hidden_states,
-            None if wanted is None else packing.pack(wanted, "labels").nonzero().squeeze(1),
+            **asked,
+            rows=None if wanted is None else packing.pack(wanted, "labels").nonzero().squeeze(1),
         )
-        asked = {}
-        if output_hidden_states:
-            asked["hidden_states"] = tuple(packing.unpack(x) for x in encoded.hidden_states)
-        if output_attentions:
-            asked["attentions"] = tuple(
-                packing.unpack_pairs(layer, self.config.num_attention_heads) for layer in encoded.attentions
-            )
-        if output_scores:
-            asked["scores"] = tuple(
-                packing.unpack_pairs(layer, self.config.num_attention_heads) for layer in encoded.scores
-            )
-        return packing, encoded, asked
+        heads = self.config.num_attention_heads
+        found = {}
+        if asked.get("output_hidden_states"):
+            found["hidden_states"] = tuple(packing.unpack(x) for x in encoded.hidden_states)
+        if asked.get("output_attentions"):
+            found["attentions"] = tuple(packing.unpack_pairs(layer, heads) for layer in encoded.attentions)
+        if asked.get("output_scores"):
+            found["scores"] = tuple(packing.unpack_pairs(layer, heads) for layer in encoded.scores)
+        return packing, encoded, found
 
     @torch.no_grad()
     def sentence_vectors(
@@ -285,20 +316,24 @@ class Bert(Model):
             batch_tokens: how many tokens are encoded at once, about.
 
         Raises:
-            TypeError: when texts is one string, or holds strings and there is no tokenizer.
-            ValueError: when a text has no token, an id has no row in its table, or max_length is not positive.
+            TypeError: when texts are not strings, with a tokenizer, or lists of ids, without one; when a size is not an
+                integer.
+            ValueError: when a text has no token, an id has no row in its table, batch_tokens is not positive, or
+                max_length not positive or more than the table of positions has.
         """
-        texts = texts if isinstance(texts, str) else list(texts)
-        if isinstance(texts, str) or (tokenizer is None and any(isinstance(text, str) for text in texts)):
-            raise TypeError("texts must be a list of strings, with a tokenizer, or a list of lists of ids")
-        limit = self.config.max_position_embeddings if max_length is None else max_length
-        if limit < 1:
-            raise ValueError(f"max_length must be positive, not {max_length}")
-        ids = [_shorten(list(text) if tokenizer is None else _ids(tokenizer, text), limit) for text in texts]
+        texts = _texts(texts, tokenizer)
+        most = self.config.max_position_embeddings
+        limit = most if max_length is None else check_positive("max_length", max_length)
+        if limit > most and self.embeddings.position is not None:
+            raise ValueError(f"max_length must be at most {most}, max_position_embeddings of the config, not {limit}")
+        check_positive("batch_tokens", batch_tokens)
+        ids = [_shorten(_ids(tokenizer, text), limit) for text in texts]
         if not all(ids):
             raise ValueError(f"texts must have at least one token each, but text {[*map(len, ids)].index(0)} has none")
         table = self.embeddings.token.weight
         for i, text in enumerate(ids):
+            for token in text:
+                check_integer(f"texts[{i}]", token)
             if min(text) < 0 or max(text) >= len(table):
                 raise ValueError(f"text {i} has an id outside [0, {len(table)}), vocab_size of the config")
         vectors = table.new_empty(len(ids), self.config.hidden_size)
@@ -312,7 +347,24 @@ class Bert(Model):
         return vectors
 
 
-def _ids(tokenizer, text: str) -> list[int]:
+def _texts(texts: Iterable, tokenizer) -> list:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be a list of strings or of lists of ids, not a {type(texts).__name__}")
+    if isinstance(tokenizer, str) or not (
+        tokenizer is None or hasattr(tokenizer, "encode") or hasattr(tokenizer, "token_ids")
+    ):
+        raise TypeError(f"tokenizer must have an encode(text), which a {type(tokenizer).__name__} has not")
+    texts = list(texts)
+    for i, text in enumerate(texts):
+        if isinstance(text, str) != (tokenizer is not None) or not isinstance(text, Iterable):
+            wanted = "a list of ids, for there is no tokenizer" if tokenizer is None else "a string, for the tokenizer"
+            raise TypeError(f"texts[{i}] must be {wanted}, not a {type(text).__name__}")
+    return texts
+
+
+def _ids(tokenizer, text: str | Sequence[int]) -> list[int]:
+    if tokenizer is None:
+        return text.tolist() if isinstance(text, Tensor) else list(text)
     if hasattr(tokenizer, "token_ids"):  # our own, the fast form
         return [tokenizer.cls_token_id, *tokenizer.token_ids(text), tokenizer.sep_token_id]
     encoding = tokenizer.encode(text)
@@ -352,12 +404,8 @@ def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
         ValueError: when they are not (batch, n), one is neither a class nor IGNORE_INDEX, or padding has a label: it
             has no hidden state to predict anything from.
     """
-    check_tensor("labels", labels)
-    if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise TypeError(f"labels must be integers, not {labels.dtype}")
-    if labels.dim() != 2:
-        raise ValueError(f"labels must be (batch, n) = {(packing.batch, packing.n)}, not {tuple(labels.shape)}")
-    packed = packing.pack(labels, "labels").long()
+    labels = check_integers("labels", labels)
+    packed = packing.pack(labels, "labels")
     _check_classes(packed, classes)
     if packing.index is not None and (packed != IGNORE_INDEX).sum() != (labels != IGNORE_INDEX).sum():
         raise ValueError(f"labels must be {IGNORE_INDEX} wherever attention_mask is 0: padding is not predicted")
@@ -371,13 +419,26 @@ def sequence_labels(name: str, labels: Tensor, batch: int, classes: int) -> Tens
         TypeError: when labels are not integers.
         ValueError: when they are not (batch,), or one is neither a class nor IGNORE_INDEX.
     """
-    check_tensor(name, labels)
+    labels = check_integers(name, labels)
     if labels.shape != (batch,):
         raise ValueError(f"{name} must be (batch,) = {(batch,)}, not {tuple(labels.shape)}")
-    if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise TypeError(f"{name} must be integers, not {labels.dtype}")
-    labels = labels.long()
     _check_classes(labels, classes, name)
+    return labels
+
+
+def sequence_numbers(name: str, labels: Tensor, batch: int) -> Tensor:
+    """Numbers (batch,), one a sequence, as a regression takes them.
+
+    Raises:
+        TypeError: when they are not real numbers.
+        ValueError: when they are not (batch,), or one is infinite or not a number.
+    """
+    if check_tensor(name, labels).is_complex() or labels.dtype == torch.bool:
+        raise TypeError(f"{name} must be numbers, for num_labels is 1, not {labels.dtype}")
+    if labels.shape != (batch,):
+        raise ValueError(f"{name} must be (batch,) = {(batch,)}, not {tuple(labels.shape)}")
+    if not labels.isfinite().all():
+        raise ValueError(f"{name} must be finite, not {labels[~labels.isfinite()][0].item()}")
     return labels
 
 
@@ -425,7 +486,7 @@ class BertForMaskedLM(Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """Score the vocabulary at every token, or, given labels, at the labelled ones alone.
 
@@ -437,11 +498,11 @@ class BertForMaskedLM(Model):
         Raises:
             TypeError, ValueError: as `Bert`; and when a label is neither an id nor -100, or padding has one.
         """
-        inputs = (input_ids, attention_mask, token_type_ids, position_ids)
-        if labels is not None:
-            check_tensor("labels", labels)
+        labels = None if labels is None else check_integers("labels", labels)
         labelled = None if labels is None else labels != IGNORE_INDEX
-        packing, encoded, found = self.bert.run(*inputs, **asked, wanted=labelled)
+        packing, encoded, found = self.bert.run(
+            input_ids, attention_mask, token_type_ids, position_ids, asked, wanted=labelled
+        )
         logits = self.predictions(encoded.hidden, self.bert.embeddings.token.weight)
         if labels is None:
             return BertOutput(logits=packing.unpack(logits), **found)
@@ -472,7 +533,7 @@ class CausalBert(Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """Score, at every token, what comes next.
 
@@ -483,7 +544,7 @@ class CausalBert(Model):
         Raises:
             TypeError, ValueError: as `BertForMaskedLM`.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         table = self.bert.embeddings.token.weight
         if labels is None:
             return BertOutput(logits=packing.unpack(self.predictions(encoded.hidden, table)), **found)
@@ -515,26 +576,24 @@ class BertForSequenceClassification(Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """`logits` (batch, num_labels); arguments as for `Bert`.
 
         `labels` is (batch,), a class each, or -100 for a sequence that is to be left out; with `num_labels` 1 it holds
-        numbers, and the loss is the mean squared error.
+        numbers, -100 a number like any other, and the loss is the mean squared error.
 
         Raises:
-            TypeError, ValueError: as `Bert`; and when labels are not (batch,), classes are not integers, or a label is
-                neither a class nor -100.
+            TypeError, ValueError: as `Bert`; and when labels are not (batch,), classes are not integers, a label is
+                neither a class nor -100, or a number is not finite.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         logits = self.classifier(self.dropout(self.bert.pool(encoded.hidden, packing.lengths)))
         if labels is None:
             return BertOutput(logits=logits, **found)
         if self.config.num_labels == 1:
-            check_tensor("labels", labels)
-            if labels.shape != (packing.batch,):
-                raise ValueError(f"labels must be (batch,) = {(packing.batch,)}, not {tuple(labels.shape)}")
-            return BertOutput(loss=F.mse_loss(logits.squeeze(1), labels.to(logits.dtype)), logits=logits, **found)
+            numbers = sequence_numbers("labels", labels, packing.batch).to(logits.dtype)
+            return BertOutput(loss=F.mse_loss(logits.squeeze(1), numbers), logits=logits, **found)
         labels = sequence_labels("labels", labels, packing.batch, self.config.num_labels)
         chosen = labels != IGNORE_INDEX
         return BertOutput(loss=mean_cross_entropy(logits[chosen], labels[chosen]), logits=logits, **found)
@@ -560,14 +619,14 @@ class BertForTokenClassification(Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """`logits` (batch, n, num_labels), zero at padding; arguments as for `Bert`, `labels` (batch, n) with -100.
 
         Raises:
             TypeError, ValueError: as `Bert`; and when a label is neither a class nor -100, or padding has one.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         logits = self.classifier(self.dropout(encoded.hidden))
         loss = None
         if labels is not None:
@@ -597,7 +656,7 @@ class BertForQuestionAnswering(Model):
         position_ids: Tensor | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """`start_logits` and `end_logits` (batch, n); arguments as for `Bert`.
 
@@ -609,7 +668,7 @@ class BertForQuestionAnswering(Model):
             TypeError, ValueError: as `Bert`; and when positions are not integers, (batch,), or one is no column of a
                 token.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         logits = self.qa_outputs(encoded.hidden)
         logits = packing.unpack(logits, fill=torch.finfo(logits.dtype).min)
         found |= {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
@@ -652,7 +711,7 @@ class ElectraDiscriminator(Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        **asked: bool,
+        **asked: Unpack[Asked],
     ) -> BertOutput:
         """`logits` (batch, n), above 0 where the token looks replaced, zero at padding; arguments as for `Bert`.
 
@@ -662,15 +721,15 @@ class ElectraDiscriminator(Model):
         Raises:
             TypeError, ValueError: as `Bert`; and when a label is none of these.
         """
-        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         logits = self.score(self.activation(self.dense(encoded.hidden))).squeeze(1)
         loss = None
         if labels is not None:
-            targets = packing.pack(labels, "labels")
+            targets = packing.pack(labels, "labels").to(logits.dtype)
             _check_classes(targets, 2)
-            if targets.is_floating_point() and (targets != targets.round()).any():
+            if (targets != targets.round()).any():
                 raise ValueError(f"labels must be 0, 1 or {IGNORE_INDEX}, not {targets[targets != targets.round()][0]}")
             chosen = targets != IGNORE_INDEX
-            bits = targets[chosen].to(logits.dtype)
+            bits = targets[chosen]
             loss = F.binary_cross_entropy_with_logits(logits[chosen], bits, reduction="sum") / max(len(bits), 1)
         return BertOutput(loss=loss, logits=packing.unpack(logits), **found)

@@ -95,7 +95,7 @@ class PackedLinear(_Forward):
 
     def __call__(self, x: Tensor, then_gelu: bool = False) -> Tensor:
         weight, bias = self.module.weight, self.module.bias
-        as_packed = weight is self.weight and weight._version == self.version
+        as_packed = weight is self.weight and weight._version == self.version and x.shape[-1:] == weight.shape[1:]
         if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype != torch.float32 or not as_packed:
             y = F.linear(x, weight, bias)
             return F.gelu(y) if then_gelu else y

@@ -12,15 +12,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-
-def check_tensor(name: str, given: object) -> None:
-    """Refuse what is no tensor.
-
-    Raises:
-        TypeError: with the argument's name and the type that came.
-    """
-    if not isinstance(given, Tensor):
-        raise TypeError(f"{name} must be a tensor, not a {type(given).__name__}")
+from bertlib.checks import check_mask, check_tensor
 
 
 @dataclass(frozen=True)
@@ -48,20 +40,15 @@ class Packing:
             TypeError: when one of them is no tensor.
             ValueError: when the shapes are not (batch, n) or the mask holds anything but 0 and 1.
         """
-        check_tensor("input_ids", input_ids)
-        if attention_mask is not None:
-            check_tensor("attention_mask", attention_mask)
-        if input_ids.dim() != 2 or input_ids.numel() == 0:
+        if check_tensor("input_ids", input_ids).dim() != 2 or input_ids.numel() == 0:
             raise ValueError(f"input_ids must be (batch, n), neither of them zero, not {tuple(input_ids.shape)}")
         batch, n = input_ids.shape
         columns = torch.arange(n, device=input_ids.device).expand(batch, n)
         if attention_mask is None:
             return cls(batch, n, [n] * batch, None, columns.flatten())
-        if attention_mask.shape != input_ids.shape:
+        if check_tensor("attention_mask", attention_mask).shape != input_ids.shape:
             raise ValueError(f"attention_mask must be as input_ids, {(batch, n)}, not {tuple(attention_mask.shape)}")
-        keep = attention_mask.bool()
-        if not torch.equal(keep.to(attention_mask.dtype), attention_mask):
-            raise ValueError("attention_mask must hold only 1 (a token) and 0 (padding)")
+        keep = check_mask(attention_mask)
         if bool(keep.all()):
             return cls(batch, n, [n] * batch, None, columns.flatten())
         first = torch.where(keep, columns, n).amin(dim=1, keepdim=True)
@@ -69,16 +56,15 @@ class Packing:
         return cls(batch, n, keep.sum(dim=1).tolist(), index, (columns - first).flatten()[index])
 
     def pack(self, padded: Tensor, name: str = "padded") -> Tensor:
-        """(batch, n, ...) to (tokens, ...).
+        """(batch, n) to (tokens,).
 
         Raises:
             TypeError: when `padded`, which the message calls `name`, is no tensor.
-            ValueError: when it does not begin with (batch, n).
+            ValueError: when it is not (batch, n).
         """
-        check_tensor(name, padded)
-        if padded.shape[:2] != (self.batch, self.n):
+        if check_tensor(name, padded).shape != (self.batch, self.n):
             raise ValueError(f"{name} must be as input_ids, {(self.batch, self.n)}, not {tuple(padded.shape)}")
-        flat = padded.flatten(0, 1)
+        flat = padded.flatten()
         return flat if self.index is None else flat[self.index]
 
     def unpack(self, packed: Tensor, fill: float = 0.0) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -9,6 +10,8 @@ import torch
 from torch import nn
 
 from bertlib.onednn import packed_linears
+
+log = logging.getLogger("bertlib")
 
 
 @contextmanager
@@ -28,13 +31,26 @@ def fast_matmul(*, bf16: bool = False, device_type: str = "cpu", pack: nn.Module
             instructions for it.
         device_type: of the tensors that are multiplied, for `bf16`.
         pack: a model whose weights are laid out once, at the start, in the order in which the product reads them
-            (`bertlib.onednn`); they take their memory twice while the block lasts. Without effect with `bf16`.
+            (`bertlib.onednn`); they take their memory twice while the block lasts. Without effect with `bf16`, and, as
+            the log says, where no map can be packed: not in float32 or not on the CPU.
+
+    Raises:
+        TypeError: when pack is no module.
+        ValueError: when torch knows no such device_type.
     """
+    if pack is not None and not isinstance(pack, nn.Module):
+        raise TypeError(f"pack must be a model, a torch.nn.Module, not a {type(pack).__name__}")
+    try:
+        torch.device(device_type)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f'device_type must be "cpu", "cuda" or another of torch, not {device_type!r}') from error
     before = torch.get_float32_matmul_precision()
     lower = torch.autocast(device_type, dtype=torch.bfloat16) if bf16 else nullcontext()
     torch.set_float32_matmul_precision("medium")
     try:
-        with torch.no_grad(), lower, nullcontext() if pack is None or bf16 else packed_linears(pack):
+        with torch.no_grad(), lower, nullcontext() if pack is None or bf16 else packed_linears(pack) as packed:
+            if packed == 0:
+                log.warning("fast_matmul: pack is given, but no linear map of the model can be packed")
             yield
     finally:
         torch.set_float32_matmul_precision(before)

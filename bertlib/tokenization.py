@@ -106,14 +106,17 @@ class WordPieceTokenizer:
         remembered: how many chunks of text the fast form keeps the ids of; it starts anew when there are more.
 
     Raises:
-        TypeError: when a piece is not a string.
+        TypeError: when vocab is no list or dictionary, which have an order, or a piece is not a string.
         ValueError: when a piece is empty, stands twice or holds a line break, the ids are not 0, 1, 2, ..., a special
             token is missing, or `remembered` is not a positive integer.
     """
 
     def __init__(self, vocab: Sequence[str] | Mapping[str, int], lowercase: bool = True, remembered: int = 100_000):
-        if isinstance(vocab, str):
-            raise TypeError("vocab must be a list of pieces or a dict from piece to id, not a str; see from_vocab")
+        if isinstance(vocab, str | bytes) or not isinstance(vocab, Sequence | Mapping):
+            raise TypeError(
+                f"vocab must be a list of pieces or a dict from piece to id, not a {type(vocab).__name__}; "
+                "from_vocab reads a file"
+            )
         if type(remembered) is not int or remembered < 1:
             raise ValueError(f"remembered must be a positive integer, not {remembered!r}")
         self.pieces = _in_order(vocab)
@@ -135,9 +138,12 @@ class WordPieceTokenizer:
         """Read a published `vocab.txt`: one piece a line, the first line has id 0.
 
         Raises:
+            TypeError: when path is no string or path.
             FileNotFoundError: when there is no such file.
             ValueError: when it is not UTF-8, a line is empty or stands twice, or a special token is missing.
         """
+        if not isinstance(path, str | Path):
+            raise TypeError(f"path must be a str or a Path, not a {type(path).__name__}")
         path = Path(path)
         try:
             text = path.read_bytes().decode("utf-8-sig")
@@ -265,7 +271,7 @@ class WordPieceTokenizer:
             max_length: tokens, with the special ones.
 
         Raises:
-            TypeError: when a text is not a string.
+            TypeError: when a text is not a string or max_length no integer.
             ValueError: when an argument has another value, max_length has no room or no use, there is no text, or the
                 texts have unequal lengths and are not padded, or are longer than what they are to be padded to.
         """
@@ -395,7 +401,7 @@ def _batch(texts: str | Sequence[str], pairs: str | Sequence[str] | None) -> tup
     for name, batch in (("texts", texts), ("pairs", pairs)):
         if batch is None and name == "pairs":
             return batches[0], None
-        if not isinstance(batch, str | Sequence):
+        if isinstance(batch, bytes | bytearray) or not isinstance(batch, str | Sequence):
             raise TypeError(f"{name} must be a str or a list of str, not {type(batch).__name__}")
         batch = [batch] if isinstance(batch, str) else list(batch)
         for number, text in enumerate(batch):
@@ -425,7 +431,9 @@ def _check_max_length(max_length: int | None, added: int, padding: str | None, t
         if used:
             raise ValueError(f"max_length must be given with truncation={truncation!r}, padding={padding!r}")
         return
-    if type(max_length) is not int or max_length < added:
+    if type(max_length) is not int:
+        raise TypeError(f"max_length must be an integer, not {max_length!r}")
+    if max_length < added:
         raise ValueError(f"max_length must be at least {added}, the number of special tokens, not {max_length!r}")
     if not used:
         raise ValueError('max_length is used only with truncation or with padding="max_length"')

@@ -322,12 +322,24 @@ def test_tensors_that_do_not_fit_are_refused(form):
         attention_scores(query, key[:, :3])
     with pytest.raises(ValueError, match="query must be"):
         attention_scores(query[0], key)
+    for place, name in enumerate(("query", "key", "value")):
+        wrong = [query, key, value]
+        wrong[place] = wrong[place].tolist()
+        with pytest.raises(TypeError, match=f"{name} must be a tensor, not a list"):
+            form(*wrong)
+    with pytest.raises(TypeError, match="mask must be a tensor, not a list"):
+        form(query, key, value, [[True] * 7] * 5)
 
 
 @pytest.mark.parametrize("dropout_p", [-0.5, 1.0, 1.5, math.nan])
 def test_a_dropout_that_is_no_probability_is_refused(form, dropout_p):
     with pytest.raises(ValueError, match="dropout_p must be a probability"):
         form(*triple(), dropout_p=dropout_p)
+
+
+def test_a_dropout_that_is_no_number_is_refused(form):
+    with pytest.raises(TypeError, match="dropout_p must be a number"):
+        form(*triple(), dropout_p="0.1")
 
 
 # The padding mask
@@ -354,6 +366,8 @@ def test_padding_mask(dtype):
 def test_a_wrong_padding_mask_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         padding_mask(wrong)
+    with pytest.raises(TypeError, match="attention_mask must be a tensor, not a list"):
+        padding_mask(wrong.tolist())
 
 
 # Many heads
@@ -482,3 +496,7 @@ def test_wrong_hidden_states_and_masks_are_refused():
             layer(x, wrong)
     with pytest.raises(ValueError, match="only 1"):
         layer(x, torch.full((2, 6), -1e4))
+    with pytest.raises(TypeError, match="hidden_states must be a tensor, not a list"):
+        layer(x.tolist())
+    with pytest.raises(TypeError, match="attention_mask must be a tensor, not a list"):
+        layer(x, [[1] * 6] * 2)

@@ -294,6 +294,11 @@ def test_token_budget_has_less_padding_than_unsorted(seed):
         ([[1, -2]], ValueError, "must hold ids from 0 up, not -2"),
         ([[[1, 2]]], ValueError, r"must each be \(n,\), not \(1, 2\)"),
         ([3, 4], ValueError, r"must each be \(n,\), not \(\)"),
+        (["ab"], TypeError, "must each be a list of integers, not 'ab'"),
+        ([["a"]], TypeError, "must each be a list of integers"),
+        ([None], TypeError, "must each be a list of integers, not None"),
+        ([[1, [2]]], TypeError, "must each be a list of integers"),
+        (5, TypeError, "must be a list of lists of ids, not a int"),
     ],
 )
 def test_errors_of_sequences(function, sequences, kind, message):
@@ -340,6 +345,9 @@ def test_errors_of_lengths(function, lengths, kind, message):
         (lambda: pad([[1]], pad_id=0.0), TypeError, "pad_id must be an integer, not 0.0"),
         (lambda: unpack(torch.arange(4), [2, 3]), ValueError, r"add up to the tokens of flat, \(4,\), not to 5"),
         (lambda: unpad(torch.ones(2, 3), torch.ones(2, 2)), ValueError, r"must be \(batch, n\) as padded, \(2, 3\)"),
+        (lambda: unpack([1, 2, 3], [2, 1]), TypeError, "flat must be a tensor, not a list"),
+        (lambda: unpad([[1]], torch.ones(1, 1)), TypeError, "padded must be a tensor, not a list"),
+        (lambda: unpad(torch.ones(1, 1), [[1]]), TypeError, "attention_mask must be a tensor, not a list"),
         (lambda: unpad(torch.ones(3), torch.ones(3)), ValueError, r"must be \(batch, n\)"),
         (lambda: unpad(torch.ones(1, 3), torch.tensor([[0, 1, 1]])), ValueError, "ones .* then zeros"),
         (lambda: unpad(torch.ones(1, 2), torch.tensor([[2, 0]])), ValueError, "ones .* then zeros"),

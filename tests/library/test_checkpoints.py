@@ -366,13 +366,19 @@ def test_a_missing_table_a_missing_file_and_a_missing_folder(tmp_path):
     ):
         load(folder)
     (folder / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"model\.safetensors cannot be read"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing$"):
+        load(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing; there is pytorch_model\.bin$"):
         load(folder)
     (folder / "config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"config\.json is no BERT configuration: .*No such file"):
+    with pytest.raises(CheckpointError, match=r"config\.json is missing$"):
         load(folder)
-    with pytest.raises(CheckpointError, match="one of minilm, bert-tiny or a folder, not 'bert-base'"):
+    with pytest.raises(CheckpointError, match=r"source must be one of minilm, bert-tiny, a folder .*, not 'bert-base'"):
         load("bert-base")
+    for wrong in (None, 5, ["minilm"]):
+        with pytest.raises(TypeError, match="source must be a name or a path, not"):
+            load(wrong)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hidden_size": "wide"}', '{"hidden_size": 5}', '{"hidden_act": "tanh"}'])

@@ -101,6 +101,13 @@ def test_gradients_of_the_rotation():
     assert torch.autograd.gradcheck(lambda x: rotate(x, angles), draw(3, 4).requires_grad_())
 
 
+def test_what_turns_has_a_partner():
+    with pytest.raises(ValueError, match=r"head_dim must be even, .* not 5"):
+        rotary_angles(torch.arange(3), 5)
+    with pytest.raises(ValueError, match="two components for each of 3 angles, not 8"):
+        rotate(draw(3, 8), rotary_angles(torch.arange(3), 6))
+
+
 def test_rotation_keeps_the_type():
     for dtype in (torch.float32, torch.bfloat16):
         assert rotate(draw(3, 4).to(dtype), rotary_angles(torch.arange(3), 4)).dtype == dtype
@@ -114,6 +121,14 @@ KINDS = [(False, "absolute"), (True, "absolute"), (False, "rotary"), (True, "rot
 def attention_layer(causal, position, **changes):
     config = our_config(is_decoder=causal, position_embedding_type=position, **changes)
     return randomize(MultiHeadAttention(config))
+
+
+def test_packed_weights_are_given_whole_and_dropped_out_of():
+    layer, x = attention_layer(False, "absolute", attention_probs_dropout_prob=0.5), draw(7, 32)
+    expected, weights, _ = layer.eval().packed(x, [7], weigh=True)
+    dropped, same, _ = layer.train().packed(x, [7], weigh=True)
+    assert torch.equal(same[0], weights[0])
+    assert (dropped - expected).abs().max() > 0.01
 
 
 @pytest.mark.parametrize(("causal", "position"), KINDS)
@@ -232,7 +247,7 @@ def test_pre_norm_ends_with_a_norm():
     for layer in encoder.layers:
         expected = layer(expected, [4, 5])[0]
     expected = layer_norm(expected, encoder.norm)
-    found = encoder(x, [4, 5], torch.arange(9), trace=True)
+    found = encoder(x, [4, 5], torch.arange(9), output_hidden_states=True)
     torch.testing.assert_close(found.hidden, expected, rtol=1e-12, atol=1e-13)
     assert torch.equal(found.hidden_states[-1], found.hidden) and torch.equal(found.hidden_states[0], x)
     assert len(found.hidden_states) == 4

@@ -463,6 +463,11 @@ def test_a_word_that_is_too_long_is_passed_over():
         ({"word_starts": torch.ones(4, 10)}, TypeError, "word_starts must be boolean"),
         ({"word_starts": torch.ones(10, dtype=torch.bool)}, ValueError, "word_starts must have the shape"),
         ({"lengths": [20, 20]}, ValueError, "lengths are of packed ids"),
+        ({"probability": "0.1"}, TypeError, "probability must be a number, not '0.1'"),
+        ({"mask_share": None}, TypeError, "mask_share must be a number, not None"),
+        ({"special_ids": 5}, TypeError, "special_ids must be a list of ids, not 5"),
+        ({"attention_mask": [[1] * 10] * 4}, TypeError, "attention_mask must be a tensor, not a list"),
+        ({"word_starts": [[True] * 10] * 4}, TypeError, "word_starts must be a tensor, not a list"),
     ],
 )
 def test_errors(options, kind, message):
@@ -473,6 +478,7 @@ def test_errors(options, kind, message):
 @pytest.mark.parametrize(
     ("ids", "kind", "message"),
     [
+        ([[5, 6]], TypeError, "input_ids must be a tensor, not a list"),
         (torch.ones(3, 4), TypeError, "input_ids must be int64, not torch.float32"),
         (torch.ones(3, 4, dtype=torch.int32), TypeError, "input_ids must be int64"),
         (torch.ones(3, 4, dtype=torch.bool), TypeError, "input_ids must be int64"),

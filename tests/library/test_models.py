@@ -403,11 +403,31 @@ def test_sentence_vectors_of_texts(bert):
     with pytest.raises(ValueError, match="at least one token each, but text 1 has none"):
         bert.sentence_vectors([[1], []])
     assert bert.sentence_vectors([]).shape == (0, 32)
-    for wrong in (("abc", Tokenizer()), (["abc"], None)):
-        with pytest.raises(TypeError, match="texts must be a list of strings, with a tokenizer, or a list of lists"):
+    for wrong, message in (
+        (("abc", Tokenizer()), "texts must be a list of strings or of lists of ids, not a str"),
+        ((5,), "texts must be a list of strings or of lists of ids, not a int"),
+        ((["abc"], None), r"texts\[0\] must be a list of ids, for there is no tokenizer, not a str"),
+        (([[1], None], None), r"texts\[1\] must be a list of ids, for there is no tokenizer, not a NoneType"),
+        (([[1]], Tokenizer()), r"texts\[0\] must be a string, for the tokenizer, not a list"),
+        (([[1], [2, "a"]], None), r"texts\[1\] must be an integer, not 'a'"),
+        ((["abc"], 7), r"tokenizer must have an encode\(text\), which a int has not"),
+        (([[1]], None, "3"), "max_length must be an integer, not '3'"),
+        (([[1]], None, 3, 1.5), "batch_tokens must be an integer, not 1.5"),
+    ):
+        with pytest.raises(TypeError, match=message):
             bert.sentence_vectors(*wrong)
     with pytest.raises(ValueError, match="max_length must be positive, not 0"):
         bert.sentence_vectors([[1]], max_length=0)
+    with pytest.raises(ValueError, match="batch_tokens must be positive, not 0"):
+        bert.sentence_vectors([[1]], batch_tokens=0)
+    if bert.embeddings.position is not None:
+        with pytest.raises(ValueError, match=r"max_length must be at most 16, max_position_embeddings.* not 17"):
+            bert.sentence_vectors([[1]], max_length=17)
+    else:
+        assert torch.equal(
+            bert.sentence_vectors([[1] * 17], max_length=17),
+            bert.encode(torch.ones(17).long(), [17]).hidden.mean(0)[None],
+        )
     for wrong_id in (-1, bert.config.vocab_size):
         with pytest.raises(ValueError, match=r"text 1 has an id outside \[0, \d+\), vocab_size"):
             bert.sentence_vectors([[1, 2, 3, 4], [1, wrong_id, 2], [1]])  # not text 2, as after sorting
@@ -429,6 +449,10 @@ def test_wrong_ids_are_named(bert):
         ),
         ({"input_ids": ids, "token_type_ids": ids + 1}, r"token_type_ids must lie in \[0, 2\), type_vocab_size.*has 2"),
         ({"input_ids": ids, "token_type_ids": ids[0]}, r"token_type_ids must be as input_ids, \(2, 3\), not \(3,\)"),
+        (
+            {"input_ids": ids, "token_type_ids": ids[..., None]},
+            r"token_type_ids must be as input_ids, \(2, 3\), not \(2, 3, 1\)",
+        ),
         ({"input_ids": ids, "position_ids": ids[:1]}, r"position_ids must be as input_ids, \(2, 3\), not \(1, 3\)"),
         ({"input_ids": ids[0]}, r"input_ids must be \(batch, n\)"),
         ({"input_ids": ids, "attention_mask": ids[:, :2]}, r"attention_mask must be as input_ids"),
@@ -440,6 +464,8 @@ def test_wrong_ids_are_named(bert):
         bert(ids.float())
     with pytest.raises(TypeError, match=r"token_type_ids must be integers.*not torch\.bool"):
         bert(ids, token_type_ids=ids.bool())
+    with pytest.raises(TypeError, match=r"position_ids must be integers.*not torch\.float32"):
+        bert(ids, position_ids=ids.float())
     if bert.embeddings.position is not None:
         with pytest.raises(
             ValueError,
@@ -456,6 +482,20 @@ def test_wrong_ids_are_named(bert):
     for name in ("token_type_ids", "position_ids"):
         with pytest.raises(ValueError, match=rf"{name} must be as input_ids, \(3,\), not \(1,\)"):
             bert.encode(ids[0], [3], **{name: ids[0, :1]})
+        with pytest.raises(TypeError, match=f"{name} must be a tensor, not a list"):
+            bert.encode(ids[0], [3], **{name: [0, 0, 0]})
+    with pytest.raises(TypeError, match="input_ids must be a tensor, not a list"):
+        bert.encode([1, 2, 3], [3])
+    for lengths, wrong in (([3.0], "3.0"), ([True, 2], "True"), (["3"], "'3'")):
+        with pytest.raises(TypeError, match=f"lengths must be an integer, not {wrong}"):
+            bert.encode(ids[0], lengths)
+    with pytest.raises(TypeError, match="lengths must be a list of integers, not a int"):
+        bert.encode(ids[0], 3)
+    for rows in (torch.tensor([3]), torch.tensor([-1]), torch.tensor([[0]])):
+        with pytest.raises(ValueError, match=r"rows must be .*, places among 3 tokens"):
+            bert.encode(ids[0], [3], rows=rows)
+    with pytest.raises(TypeError, match=r"rows must be integers, not torch\.bool"):
+        bert.encode(ids[0], [3], rows=torch.tensor([True, False, True]))
 
 
 def test_wrong_labels_are_named(inputs):
@@ -466,9 +506,9 @@ def test_wrong_labels_are_named(inputs):
             model(**inputs, labels=targets.index_fill(1, torch.tensor(0), 61))
         with pytest.raises(ValueError, match=r"labels must be -100 wherever attention_mask is 0"):
             model(**inputs, labels=inputs["input_ids"] % 3)
-        with pytest.raises(ValueError, match=r"labels must be (as input_ids|\(batch, n\))"):
+        with pytest.raises(ValueError, match=r"labels must be as input_ids, \(4, 11\), not \(11,\)"):
             model(**inputs, labels=targets[0])
-        with pytest.raises(ValueError, match=r"labels must be \(batch, n\) = \(4, 11\), not \(4, 11, 2\)"):
+        with pytest.raises(ValueError, match=r"labels must be as input_ids, \(4, 11\), not \(4, 11, 2\)"):
             model(**inputs, labels=targets[..., None].expand(-1, -1, 2))
         with pytest.raises(TypeError, match=r"labels must be integers, not torch\.float32"):
             model(**inputs, labels=targets.float())
@@ -491,6 +531,36 @@ def test_wrong_labels_are_named(inputs):
         model(**inputs, start_positions=zero, end_positions=zero.float())
     with pytest.raises(TypeError, match=r"labels must be integers, not torch\.bool"):
         BertForSequenceClassification(our_config())(**inputs, labels=zero.bool())
+
+
+def test_numbers_to_regress_on_are_checked(inputs):
+    model = BertForSequenceClassification(our_config(num_labels=1)).eval()
+    numbers = torch.tensor([0.5, -100.0, 3.0, 1.0])
+    logits = model(**inputs).logits.squeeze(1)
+    found = model(**inputs, labels=numbers).loss
+    torch.testing.assert_close(found, ((logits - numbers) ** 2).mean())  # -100 is a number like any other
+    assert torch.equal(
+        model(**inputs, labels=torch.tensor([1, 2, 3, 4])).loss, ((logits - torch.arange(1, 5)) ** 2).mean()
+    )
+    for wrong in (numbers > 0, numbers + 0j):
+        with pytest.raises(TypeError, match=rf"labels must be numbers, for num_labels is 1, not {wrong.dtype}"):
+            model(**inputs, labels=wrong)
+    for wrong in (torch.nan, torch.inf):
+        with pytest.raises(ValueError, match=f"labels must be finite, not {wrong}"):
+            model(**inputs, labels=numbers.index_fill(0, torch.tensor(2), wrong))
+    with pytest.raises(ValueError, match=r"labels must be \(batch,\) = \(4,\), not \(3,\)"):
+        model(**inputs, labels=numbers[:3])
+
+
+def test_unsigned_labels_have_no_minus_100():
+    """In uint8, -100 is 156, which is a label like any other; other tokens have no label to be left out by."""
+    ids = torch.tensor([[3, 156, 7]])
+    model = BertForMaskedLM(our_config(vocab_size=200)).eval()
+    found = model(ids, labels=ids.to(torch.uint8))
+    assert found.logits.shape == (3, 200)
+    torch.testing.assert_close(found.loss, model(ids, labels=ids).loss)
+    with pytest.raises(ValueError, match=r"labels must lie in .* not 156"):
+        ElectraDiscriminator(our_config())(ids[:, :1], labels=ids[:, 1:2].to(torch.uint8))
 
 
 def test_labels_of_any_integer_type(inputs):
@@ -548,6 +618,56 @@ def test_labelled_rows_alone_go_through_the_last_layer_and_nothing_changes(norm)
     shortcut = torch.autograd.grad(model(ids, mask, labels=targets).loss, list(model.parameters()))
     for gradient, expected in zip(shortcut, gradients, strict=True):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+HEADS = (
+    BertForMaskedLM,
+    CausalBert,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    BertForQuestionAnswering,
+    ElectraDiscriminator,
+)
+
+
+@pytest.mark.parametrize("cls", HEADS)
+def test_what_a_model_does_not_take_is_named(cls):
+    model, ids = cls(our_config()), torch.tensor([[1, 2]])
+    for wrong in ("label", "wanted", "return_dict"):
+        with pytest.raises(
+            TypeError, match=f"takes no {wrong}; beside its inputs it takes output_attentions, output_h"
+        ):
+            model(ids, **{wrong: ids})
+
+
+def test_what_was_not_asked_for_is_not_kept():
+    """Of every pair of the three that can be asked for."""
+    bert = Bert(our_config()).eval()
+    names = {"output_attentions": "attentions", "output_hidden_states": "hidden_states", "output_scores": "scores"}
+    whole = bert.encode(torch.arange(1, 6), [3, 2], **dict.fromkeys(names, True))
+    for left_out in names:
+        asked = {name: name != left_out for name in names}
+        part, padded = bert.encode(torch.arange(1, 6), [3, 2], **asked), bert(torch.tensor([[1, 2]]), **asked)
+        for name, field in names.items():
+            assert len(getattr(part, field)) == (asked[name] and len(getattr(whole, field)))
+            assert (getattr(padded, field) is not None) == asked[name]
+    nothing = bert.encode(torch.arange(1, 6), [3, 2])
+    assert nothing.attentions == nothing.hidden_states == nothing.scores == []
+
+
+def test_hooks_within_a_head_fire_where_its_docstring_says():
+    model, seen = BertForTokenClassification(our_config()).eval(), []
+    attention = model.bert.encoder.layers[0].attention
+    for part in (
+        model.bert.embeddings,
+        model.bert.encoder,
+        model.bert.encoder.layers[0],
+        attention.query,
+        attention.output,
+    ):
+        part.register_forward_hook(lambda module, inputs, output: seen.append(module))
+    model(torch.tensor([[1, 2, 3]]))
+    assert len(seen) == len(set(seen)) == 5
 
 
 def test_wrong_input_is_named():

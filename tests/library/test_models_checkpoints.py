@@ -154,8 +154,8 @@ def test_a_type_is_chosen(folder):
 def test_a_new_head_is_drawn_and_said(folder, caplog):
     with caplog.at_level(logging.INFO, "bertlib"):
         model = BertForSequenceClassification.from_pretrained(folder, num_labels=4, initializer_range=0.5)
-    assert "checkpoint has no classifier. and no pooler.; drawn anew" in caplog.text
-    assert "cls.predictions. has no place here" in caplog.text
+    assert "checkpoint has no classifier and no pooler; drawn anew" in caplog.text
+    assert "cls.predictions has no place here" in caplog.text
     assert model.classifier.weight.shape == (4, 8) and model.classifier.weight.abs().max() > 0.1
     assert bool((model.classifier.bias == 0).all()) and model.bert.pooler.weight.abs().max() > 0.1
     assert not any(p.is_meta for p in model.parameters())
@@ -276,7 +276,9 @@ def test_changes_are_checked_and_the_kind_of_model_stays(folder):
     assert BertForMaskedLM.from_pretrained(folder, hidden_dropout_prob=0.3).bert.embeddings.dropout.p == 0.3
     causal = CausalBert.from_pretrained(folder)
     assert causal.config.is_decoder and causal.bert.encoder.layers[0].attention.causal
-    with pytest.raises(CheckpointError, match="must be one of minilm, bert-tiny or a folder"):
+    with pytest.raises(TypeError, match="num_label, torch_dtype: no field of the configuration, nor dtype; its fields"):
+        Bert.from_pretrained(folder, num_label=3, torch_dtype="auto", num_labels=3)
+    with pytest.raises(CheckpointError, match="must be one of minilm, bert-tiny, a folder"):
         Bert.from_pretrained(folder / "nothing")
 
 

@@ -151,3 +151,13 @@ def test_weights_made_in_inference_mode_are_left_alone():
         made = Bert(BertConfig(**SIZES)).eval()
     with onednn.packed_linears(made) as packed:
         assert packed == 0
+
+
+def test_an_input_of_another_width_is_told_what_torch_tells(model):
+    layer = model.encoder.layers[0].attention.query
+    for x in (torch.ones(3, layer.in_features + 1), torch.tensor(1.0)):
+        with pytest.raises(RuntimeError) as without, torch.no_grad():
+            layer(x)
+        with onednn.packed_linears(model), torch.no_grad(), pytest.raises(RuntimeError) as within:
+            layer(x)
+        assert str(within.value) == str(without.value)

@@ -74,3 +74,21 @@ def test_a_model_given_by_place_is_refused(model):
     """It would be taken for `bf16`."""
     with pytest.raises(TypeError), fast_matmul(model):
         pass
+
+
+def test_wrong_options_are_named(model):
+    for wrong in ("minilm", [model]):
+        with pytest.raises(TypeError, match=r"pack must be a model, a torch.nn.Module, not a"), fast_matmul(pack=wrong):
+            pass
+    for wrong in ("banana", None, 1.5):
+        with pytest.raises(ValueError, match="device_type must be"), fast_matmul(device_type=wrong):
+            pass
+    assert torch.get_float32_matmul_precision() == "highest" and torch.is_grad_enabled()
+
+
+def test_packing_nothing_is_said(model, caplog):
+    double = Bert(BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)).double()
+    for packed, said in ((model, ""), (double, "no linear map of the model can be packed"), (None, "")):
+        caplog.clear()
+        with fast_matmul(pack=packed):
+            assert said in caplog.text and bool(caplog.text) == bool(said)

@@ -458,12 +458,18 @@ def test_bad_vocab_file(tmp_path, content, message):
 def test_no_vocab_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         WordPieceTokenizer.from_vocab(tmp_path / "none.txt")
+    for wrong in (5, None, b"vocab.txt", list(SPECIAL_TOKENS)):
+        with pytest.raises(TypeError, match="path must be a str or a Path, not a"):
+            WordPieceTokenizer.from_vocab(wrong)
 
 
 @pytest.mark.parametrize(
     ("vocab", "error", "message"),
     [
-        ("vocab.txt", TypeError, "not a str; see from_vocab"),
+        ("vocab.txt", TypeError, "not a str; from_vocab reads a file"),
+        ({*SPECIAL_TOKENS}, TypeError, "vocab must be a list .* not a set"),
+        (None, TypeError, "vocab must be a list .* not a NoneType"),
+        (b"a", TypeError, "vocab must be a list .* not a bytes"),
         ([*SPECIAL_TOKENS, 7], TypeError, "vocab must hold strings; 5 is 7"),
         ([*SPECIAL_TOKENS, "a\n"], ValueError, "pieces of one line; 5"),
         ([*SPECIAL_TOKENS, ""], ValueError, "pieces of one line; 5"),
@@ -487,7 +493,7 @@ def test_a_dictionary_in_any_order(small):
     ("arguments", "error", "message"),
     [
         ({"texts": 7}, TypeError, "texts must be a str or a list of str, not int"),
-        ({"texts": b"a"}, TypeError, r"texts\[0\] must be a str, not int"),
+        ({"texts": b"a"}, TypeError, "texts must be a str or a list of str, not bytes"),
         ({"texts": ["a", None]}, TypeError, r"texts\[1\] must be a str, not NoneType"),
         ({"texts": ["a"], "pairs": [7]}, TypeError, r"pairs\[0\] must be a str, not int"),
         ({"texts": ["a"], "pairs": 7}, TypeError, "pairs must be a str or a list"),
@@ -513,7 +519,7 @@ def test_a_dictionary_in_any_order(small):
             ValueError,
             "max_length must be at least 3",
         ),
-        ({"texts": "a", "truncation": True, "max_length": 4.0}, ValueError, "max_length must be at least 2.* not 4.0"),
+        ({"texts": "a", "truncation": True, "max_length": 4.0}, TypeError, "max_length must be an integer, not 4.0"),
         ({"texts": "a", "truncation": "only_second", "max_length": 4}, ValueError, "there are no pairs"),
         (
             {"texts": ["a", "a b a"], "padding": "max_length", "max_length": 4},
