@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertlib.checks import check_mask, check_number, check_tensor
-from bertlib.config import BertConfig
+from bertlib.checks import check_integer, check_number
+from bertlib.config import BertConfig, check_config
 from bertlib.packing import runs
+from bertlib.tensor_checks import check_mask, check_tensor
 
 
 def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> Tensor:
@@ -24,17 +25,26 @@ def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> 
     `scale` is 1 / sqrt(d_k) unless given; `scale=1.0` gives the raw dot products.
 
     Raises:
-        TypeError: when one of them is no tensor.
+        TypeError: when one of them is no tensor, they are not floating-point of one type, or scale is no number.
         ValueError: when queries and keys differ in width, or one of them is not a matrix.
     """
     _check_scores(query, key)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
+    check_number("scale", scale)
     return (query * scale) @ key.transpose(-2, -1)  # scaled before the product, which in half precision may overflow
 
 
 def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """A = softmax(S) by rows, (..., n, m), over the keys that the boolean mask allows; a row without any is zero."""
+    """A = softmax(S) by rows, (..., n, m), over the keys that the boolean mask allows; a row without any is zero.
+
+    Raises:
+        TypeError: when scores are no floating-point tensor, or the mask is not boolean.
+    """
+    if not check_tensor("scores", scores).is_floating_point():
+        raise TypeError(f"scores must be floating-point, not {scores.dtype}")
+    if mask is not None and check_tensor("mask", mask).dtype != torch.bool:
+        raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
     if mask is None:
         return scores.softmax(dim=-1)
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
@@ -64,8 +74,8 @@ def attention(
 
     Raises:
         ValueError: when widths, lengths or leading dimensions do not fit, or dropout_p is not in [0, 1).
-        TypeError: when something is no tensor, or the mask is not boolean (one of zeros and ones would be ambiguous:
-            add or keep?).
+        TypeError: when something is no tensor, the three are not floating-point of one type, or the mask is not boolean
+            (one of zeros and ones would be ambiguous: add or keep?).
     """
     _check(query, key, value, mask, dropout_p)
     weights = attention_weights(attention_scores(query, key, scale), mask)
@@ -85,6 +95,8 @@ def fused_attention(
     Arguments, shapes and errors as for `attention`.
     """
     _check(query, key, value, mask, dropout_p)
+    if scale is not None:
+        check_number("scale", scale)
     if mask is not None:
         mask = torch.atleast_2d(mask)  # the kernel does not take a mask of keys alone, (m,)
     return _kernel(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
@@ -110,8 +122,22 @@ def _check_scores(query: Tensor, key: Tensor) -> None:
     for name, tensor in (("query", query), ("key", key)):
         if check_tensor(name, tensor).dim() < 2:
             raise ValueError(f"{name} must be (..., length, width), not {tuple(tensor.shape)}")
-    if query.shape[-1] != key.shape[-1]:
+    if query.shape[-1] != key.shape[-1] or not query.shape[-1]:
         raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+    _check_together(query=query, key=key)
+
+
+def _check_together(**tensors: Tensor) -> torch.Size:
+    """The leading dimensions that the tensors have when broadcast together."""
+    names = ", ".join(tensors)
+    if len({tensor.dtype for tensor in tensors.values()}) > 1 or not next(iter(tensors.values())).is_floating_point():
+        types = ", ".join(str(tensor.dtype) for tensor in tensors.values())
+        raise TypeError(f"{names} must be floating-point and of one type, not {types}")
+    leading = [tuple(tensor.shape[:-2]) for tensor in tensors.values()]
+    try:
+        return torch.broadcast_shapes(*leading)
+    except RuntimeError as error:
+        raise ValueError(f"{names} must have leading dimensions that fit, not {leading}") from error
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float) -> None:
@@ -120,11 +146,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
         raise ValueError(f"value must be (..., length, width), not {tuple(value.shape)}")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"key and value must have the same length, not {key.shape[-2]} and {value.shape[-2]}")
-    leading = [tuple(tensor.shape[:-2]) for tensor in (query, key, value)]
-    try:
-        batch = torch.broadcast_shapes(*leading)
-    except RuntimeError as error:
-        raise ValueError(f"query, key and value must have leading dimensions that fit, not {leading}") from error
+    batch = _check_together(query=query, key=key, value=value)
     if not 0 <= check_number("dropout_p", dropout_p) < 1:
         raise ValueError(f"dropout_p must be a probability in [0, 1), not {dropout_p}")
     if mask is None:
@@ -152,7 +174,14 @@ def padding_mask(attention_mask: Tensor) -> Tensor:
 
 
 def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
-    """The mask (n, n) under which a token attends to itself and to those before it (Vaswani et al., 3.2.3)."""
+    """The mask (n, n) under which a token attends to itself and to those before it (Vaswani et al., 3.2.3).
+
+    Raises:
+        TypeError: when n is no integer.
+        ValueError: when it is negative.
+    """
+    if check_integer("n", n) < 0:
+        raise ValueError(f"n must not be negative, not {n}")
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
@@ -162,10 +191,14 @@ def rotary_angles(position_ids: Tensor, head_dim: int, base: float = 10000.0) ->
     Pair i turns by base^(-2 i / d_k) a position (Su et al. 2021, section 3.2.2).
 
     Raises:
-        ValueError: when head_dim is not even.
+        TypeError: when position_ids are no tensor, head_dim is no integer or base no number.
+        ValueError: when head_dim is not even and positive, or base not positive.
     """
-    if head_dim % 2:
-        raise ValueError(f"head_dim must be even, for its components turn in pairs, not {head_dim}")
+    check_tensor("position_ids", position_ids)
+    if check_integer("head_dim", head_dim) < 2 or head_dim % 2:
+        raise ValueError(f"head_dim must be even and positive, for its components turn in pairs, not {head_dim}")
+    if not check_number("base", base) > 0:
+        raise ValueError(f"base must be positive, not {base}")
     pair = torch.arange(head_dim // 2, device=position_ids.device, dtype=torch.float64)
     return position_ids[..., None] * base ** (-2 * pair / head_dim)
 
@@ -177,8 +210,11 @@ def rotate(x: Tensor, angles: Tensor) -> Tensor:
     (Su et al. 2021, section 3.4). Which components make a pair is a matter of convention; this is the common one.
 
     Raises:
-        ValueError: when x does not have twice as many components as there are angles.
+        TypeError: when x is no floating-point tensor.
+        ValueError: when it does not have twice as many components as there are angles.
     """
+    if not check_tensor("x", x).is_floating_point():
+        raise TypeError(f"x must be floating-point, not {x.dtype}")
     if x.shape[-1] != 2 * angles.shape[-1]:
         raise ValueError(f"x must have two components for each of {angles.shape[-1]} angles, not {x.shape[-1]}")
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
@@ -197,6 +233,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
+        check_config(config)
         self.num_heads = config.num_attention_heads
         self.head_dim = config.head_dim
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
@@ -276,7 +313,8 @@ class MultiHeadAttention(nn.Module):
         Args:
             hidden_states: (tokens, d), sequence after sequence.
             lengths: how many tokens each sequence has; their sum is the number of tokens.
-            angles: (tokens, d_k / 2), by which queries and keys are turned first (`rotary_angles`).
+            angles: (tokens, d_k / 2), by which queries and keys are turned first (`rotary_angles`); a rotary layer
+                needs them.
             weigh: take the spelled-out form, and give back what it writes out.
             rows: (rows,), the tokens whose new hidden state is wanted; all unless given.
 
@@ -284,8 +322,16 @@ class MultiHeadAttention(nn.Module):
             The new hidden states (tokens, d), or (rows, d); the weights (h, length, length), before dropout, of each
             sequence; and the scores that they are the softmax of, before any mask. The two lists are empty unless
             `weigh`.
+
+        Raises:
+            ValueError: when the lengths do not add up to the tokens, or angles are given to a layer that is not rotary,
+                or missing where it is.
         """
         tokens, d = hidden_states.shape
+        if sum(lengths) != tokens:
+            raise ValueError(f"lengths must add up to the tokens, {tokens}, not to {sum(lengths)}")
+        if (angles is None) == self.rotary:
+            raise ValueError(f"angles must {'' if self.rotary else 'not '}be given: position_embedding_type says so")
         together = runs(lengths)
         dropout_p = self.dropout_p if self.training else 0.0
 

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertlib.checks import check_integer, check_positive, check_tensor
+from bertlib.checks import check_integer, check_positive
+from bertlib.tensor_checks import check_tensor
 
 Ids = "Sequence[int] | Tensor | np.ndarray"  # the token ids of one sequence
 Lengths = "Sequence[int] | Tensor | np.ndarray"  # the lengths of several, in tokens
@@ -193,6 +194,8 @@ def padding_share(lengths: Lengths, batches: Iterable[Sequence[int]]) -> float:
     """
     sizes = _lengths(lengths)
     real = slots = 0
+    if not isinstance(batches, Iterable):
+        raise TypeError(f"batches must be a list of lists of indices, not {batches!r}")
     for batch in batches:
         indices = _whole_numbers("batches", batch)
         if not len(indices) or indices.min() < 0 or indices.max() >= len(sizes):
@@ -252,9 +255,10 @@ def _row(sequence: Ids, name: str, allow_empty: bool) -> Tensor:
         raise ValueError(f"{name} must each have at least one token; one is empty")
     if row.is_floating_point() or row.is_complex() or row.dtype == torch.bool:
         raise TypeError(f"{name} must hold integers, not {row.dtype}")
+    row = row.long()
     if row.min() < 0:
         raise ValueError(f"{name} must hold ids from 0 up, not {int(row.min())}")
-    return row.long()
+    return row
 
 
 def _lengths(lengths: Lengths) -> np.ndarray:
@@ -267,7 +271,10 @@ def _lengths(lengths: Lengths) -> np.ndarray:
 
 
 def _whole_numbers(name: str, values: Lengths) -> np.ndarray:
-    numbers = np.asarray(values.cpu() if isinstance(values, Tensor) else values)
+    try:
+        numbers = np.asarray(values.cpu() if isinstance(values, Tensor) else values)
+    except ValueError as error:  # lists of unequal lengths
+        raise TypeError(f"{name} must be a list of integers, not {values!r}") from error
     if numbers.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, not {numbers.shape}")
     if len(numbers) and numbers.dtype.kind not in "iu":

@@ -254,7 +254,7 @@ def load_model(cls: type[Model], source: str | Path, dtype: torch.dtype, changes
     """`cls.from_pretrained`, which see: the model is made without numbers, and takes those of the file."""
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype must be a floating-point torch.dtype such as torch.bfloat16, not {dtype!r}")
-    names = {item.name for item in fields(BertConfig)}
+    names = {item.name for item in fields(BertConfig)} - {"extra"}
     if unknown := sorted(changes.keys() - names):
         known = ", ".join(sorted(names))
         raise TypeError(f"{', '.join(unknown)}: no field of the configuration, nor dtype; its fields are {known}")
@@ -286,7 +286,8 @@ def _build(cls: type[Model], config: BertConfig, tensors: dict[str, Tensor], dty
     found = {name: tensor for name, tensor in tensors.items() if name in wanted}
     shapes = {name: tuple(model.get_parameter(wanted[name]).shape) for name in found}
     wrong = [
-        f"{name}, {tensor.dtype} {tuple(tensor.shape)} instead of {shapes[name]}"
+        f"{name}, {tensor.dtype} {tuple(tensor.shape)} instead of "
+        f"{'' if tensor.is_floating_point() else 'floats '}{shapes[name]}"
         for name, tensor in found.items()
         if tuple(tensor.shape) != shapes[name] or not tensor.is_floating_point()
     ]

@@ -1,33 +1,9 @@
-"""What arguments must be: the checks that several files need, each with one message."""
+"""What numbers given as arguments must be: the checks that several files need. No torch: the tokenizer imports this."""
 
 from __future__ import annotations
 
-import numpy as np
-import torch
-from torch import Tensor
-
-
-def check_tensor(name: str, given: object) -> Tensor:
-    """What was given, if it is a tensor.
-
-    Raises:
-        TypeError: when it is none; with the argument's name and the type that came.
-    """
-    if not isinstance(given, Tensor):
-        raise TypeError(f"{name} must be a tensor, not a {type(given).__name__}")
-    return given
-
-
-def check_integers(name: str, given: object) -> Tensor:
-    """A tensor of integers of any type, as int64; unsigned ones, which cannot hold a -100, are widened by this.
-
-    Raises:
-        TypeError: when it is no tensor, or not of integers.
-    """
-    tensor = check_tensor(name, given)
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-        raise TypeError(f"{name} must be integers, not {tensor.dtype}")
-    return tensor.long()
+from collections.abc import Iterable
+from numbers import Integral, Real
 
 
 def check_integer(name: str, value: object) -> int:
@@ -36,7 +12,7 @@ def check_integer(name: str, value: object) -> int:
     Raises:
         TypeError: when it is none; a truth value is none either.
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     return int(value)
 
@@ -59,20 +35,24 @@ def check_number(name: str, value: object) -> float:
     Raises:
         TypeError: when it is none; a truth value is none either.
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
     return float(value)
 
 
-def check_mask(attention_mask: object) -> Tensor:
-    """An attention mask of ones (tokens) and zeros (padding), of any type, as booleans.
+def check_lengths(lengths: object, tokens: int, least: int = 0) -> list[int]:
+    """The lengths of packed sequences: a list, an array or a tensor of integers that add up to the tokens.
 
     Raises:
-        TypeError: when it is no tensor.
-        ValueError: when it holds anything else.
+        TypeError: when they are no integers.
+        ValueError: when one is below `least`, or they do not add up.
     """
-    mask = check_tensor("attention_mask", attention_mask)
-    keep = mask.bool()
-    if not torch.equal(keep.to(mask.dtype), mask):
-        raise ValueError("attention_mask must hold only 1 (a token) and 0 (padding)")
-    return keep
+    given = lengths.tolist() if hasattr(lengths, "tolist") else lengths
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise TypeError(f"lengths must be a list of integers, not {lengths!r}")
+    sizes = [check_integer(f"lengths[{i}]", length) for i, length in enumerate(given)]
+    if any(size < least for size in sizes):
+        raise ValueError(f"lengths must be from {least} up, not {sizes}")
+    if sum(sizes) != tokens:
+        raise ValueError(f"lengths must add up to the tokens, {tokens}, not to {sum(sizes)}")
+    return sizes

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ INERT = frozenset(
     {
         *("_name_or_path", "architectures", "dtype", "model_type", "torch_dtype", "transformers_version"),
         *("bos_token_id", "eos_token_id", "sep_token_id", "tie_word_embeddings"),
-        *("finetuning_task", "id2label", "label2id", "problem_type"),
+        *("finetuning_task", "id2label", "label2id"),
         *("attn_implementation", "gradient_checkpointing", "output_past", "use_cache"),
         *("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers"),
         *("pooler_size_per_head", "pooler_type"),
@@ -27,7 +28,7 @@ INERT = frozenset(
     }
 )
 
-# Our own fields, which published files lack.
+# Fields that most published files lack; left out of a file where they say what all others mean.
 UNPUBLISHED = (
     "embedding_size",
     "classifier_dropout",
@@ -104,7 +105,11 @@ class BertConfig:
             size = getattr(self, name)
             if name == "embedding_size" and size is None:
                 continue
-            if type(size) is not int or size < 1:
+            if isinstance(size, Integral) and not isinstance(size, bool):
+                object.__setattr__(self, name, int(size))  # numpy's, which JSON does not know
+            else:
+                raise ValueError(f"{name} must be a positive integer, not {size!r}")
+            if size < 1:
                 raise ValueError(f"{name} must be a positive integer, not {size!r}")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             probability = getattr(self, name)
@@ -128,6 +133,8 @@ class BertConfig:
             raise ValueError(f"is_decoder must be true or false, not {self.is_decoder!r}")
         if type(self.pad_token_id) is not int or not 0 <= self.pad_token_id < self.vocab_size:
             raise ValueError(f"pad_token_id must be an id in [0, {self.vocab_size}), not {self.pad_token_id!r}")
+        if not isinstance(self.extra, Mapping):
+            raise ValueError(f"extra must map names to values, not {self.extra!r}")
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"num_attention_heads ({self.num_attention_heads}) must divide hidden_size ({self.hidden_size})"
@@ -178,8 +185,11 @@ class BertConfig:
         what the model computes. `num_labels`, which published files leave out, is the number of names in `id2label`.
 
         Raises:
+            TypeError: when `published` is no mapping.
             ValueError: when a field has a value that no BERT can have.
         """
+        if not isinstance(published, Mapping):
+            raise TypeError(f"published must map names to values, not {published!r}")
         names = {item.name for item in fields(cls)} - {"extra"}
         known = {name: value for name, value in published.items() if name in names}
         extra = {name: value for name, value in published.items() if name not in names}
@@ -220,11 +230,26 @@ class BertConfig:
             file.write(content.encode())
 
 
+def check_config(config: object) -> BertConfig:
+    """What was given, if it is a configuration.
+
+    Raises:
+        TypeError: when it is none.
+    """
+    if not isinstance(config, BertConfig):
+        raise TypeError(f"config must be a BertConfig, not a {type(config).__name__}: {config!r}")
+    return config
+
+
 def count_parameters(config: BertConfig, pooler: bool = True) -> dict[str, int]:
     """The parameters of `Bert(config)` by part, counted from the sizes alone; their sum is the model's.
 
     BERT-base has 109,482,240 (Devlin et al. 2019, section 3, round them to 110 million).
+
+    Raises:
+        TypeError: when config is no BertConfig.
     """
+    check_config(config)
     d, inner, layers, width = (
         config.hidden_size,
         config.intermediate_size,

@@ -9,7 +9,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
-from bertlib.config import BertConfig
+from bertlib.config import BertConfig, check_config
 
 
 class Embeddings(nn.Module):
@@ -21,6 +21,7 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
+        check_config(config)
         width = config.embedding_dim
         self.token = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)  # no gradient to [PAD]
         self.segment = nn.Embedding(config.type_vocab_size, width)
@@ -73,7 +74,8 @@ def check_ids(name: str, ids: Tensor, rows: int | None, lengths: Sequence[int]) 
         ends = list(accumulate(lengths))
         sequence = bisect_right(ends, wrong)
         token = wrong - ends[sequence] + lengths[sequence]
+        longer = f": cut the text, max_length={rows} with truncation=True" if name == "position_ids" else ""
         raise ValueError(
             f"{name} must lie in [0, {rows}), {LIMITS[name]} of the config, but token {token} of sequence {sequence} "
-            f"has {ids[wrong].item()}"
+            f"has {ids[wrong].item()}{longer}"
         )

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertlib.attention import MultiHeadAttention, rotary_angles
-from bertlib.config import BertConfig
+from bertlib.config import BertConfig, check_config
 
 
 def gelu(x: Tensor) -> Tensor:
@@ -41,6 +41,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
+        check_config(config)
         self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
         self.activation = ACTIVATIONS[config.hidden_act]
         self.outer = nn.Linear(config.intermediate_size, config.hidden_size)
@@ -127,6 +128,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
+        check_config(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if config.norm == "pre" else None
         self.rotary_dim = config.head_dim if config.position_embedding_type == "rotary" else None

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertlib.checks import check_integer, check_mask, check_number, check_positive, check_tensor
+from bertlib.checks import check_integer, check_lengths, check_number, check_positive
+from bertlib.tensor_checks import check_mask, check_tensor
 
 IGNORE_INDEX = -100  # the label of a position where nothing is predicted; cross-entropy in torch passes over it
 
@@ -187,10 +188,7 @@ def _sizes(input_ids: Tensor, lengths: Sequence[int] | None) -> list[int]:
         return [input_ids.shape[-1]] * (input_ids.shape[0] if input_ids.dim() == 2 else 1)
     if input_ids.dim() == 2:
         raise ValueError("lengths are of packed ids, (tokens,); a padded batch, (batch, n), has its attention_mask")
-    sizes = [check_integer("lengths", length) for length in lengths]
-    if any(size < 1 for size in sizes) or sum(sizes) != len(input_ids):
-        raise ValueError(f"lengths must be positive and add up to {len(input_ids)}, the tokens, not {sizes}")
-    return sizes
+    return check_lengths(lengths, len(input_ids), least=1)
 
 
 def _real(input_ids: Tensor, attention_mask: Tensor | None) -> np.ndarray:

@@ -18,15 +18,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertlib import checkpoints
-from bertlib.checks import check_integer, check_integers, check_positive, check_tensor
-from bertlib.config import BertConfig
+from bertlib.checks import check_integer, check_lengths, check_positive
+from bertlib.config import BertConfig, check_config
 from bertlib.embeddings import Embeddings
 from bertlib.encoder import ACTIVATIONS, Encoded, Encoder
 from bertlib.masking import IGNORE_INDEX
 from bertlib.packing import Packing, first_tokens
+from bertlib.tensor_checks import check_integers, check_tensor
 
 
-@dataclass
+@dataclass(eq=False)  # two outputs are never compared: that of tensors has no single answer
 class BertOutput:
     """What a call gives; what the model does not have, or was not asked for, is None.
 
@@ -68,9 +69,7 @@ class Model(nn.Module):
 
     def __init__(self, config: BertConfig):
         super().__init__()
-        if not isinstance(config, BertConfig):
-            raise TypeError(f"config must be a BertConfig, not a {type(config).__name__}: {config!r}")
-        self.config = config
+        self.config = check_config(config)
 
     @torch.no_grad()
     def draw(self, module: nn.Module) -> None:
@@ -169,7 +168,7 @@ class Bert(Model):
 
         Args:
             input_ids: (tokens,), the ids of all sequences.
-            lengths: how many of them each sequence has; 0 is possible.
+            lengths: how many of them each sequence has, a list or a tensor of integers; 0 is possible.
             token_type_ids: (tokens,), the segment of each; 0 unless given.
             position_ids: (tokens,), the position of each; 0, 1, 2, ... in every sequence unless given.
             output_attentions, output_scores: take the spelled-out form of attention and keep its weights or scores.
@@ -182,18 +181,9 @@ class Bert(Model):
             ValueError: when shapes or lengths do not fit, an id has no row in its table, a row is no token, or a
                 sequence is longer than the table of positions.
         """
-        if not isinstance(lengths, Iterable):
-            raise TypeError(f"lengths must be a list of integers, not a {type(lengths).__name__}")
-        lengths = [check_integer("lengths", length) for length in lengths]
-        if (
-            check_tensor("input_ids", input_ids).dim() != 1
-            or sum(lengths) != len(input_ids)
-            or min(lengths, default=0) < 0
-        ):
-            raise ValueError(
-                f"input_ids must be (tokens,) and lengths add up to tokens, not {tuple(input_ids.shape)} and "
-                f"{sum(lengths)} from {len(lengths)} sequences"
-            )
+        if check_tensor("input_ids", input_ids).dim() != 1:
+            raise ValueError(f"input_ids must be (tokens,), not {tuple(input_ids.shape)}")
+        lengths = check_lengths(lengths, len(input_ids))
         if rows is not None:
             rows = check_integers("rows", rows)
             if rows.dim() != 1 or ((rows < 0) | (rows >= len(input_ids))).any():
@@ -212,7 +202,17 @@ class Bert(Model):
         return self.encoder(x, lengths, position_ids, *asked, rows)
 
     def pool(self, hidden: Tensor, lengths: list[int]) -> Tensor:
-        """tanh(W x + b) of each sequence's first token, (sequences, d) from (tokens, d); of no token, that of x = 0."""
+        """tanh(W x + b) of each sequence's first token, (sequences, d) from (tokens, d); of no token, that of x = 0.
+
+        Raises:
+            TypeError, ValueError: when the lengths are not integers that add up to the tokens.
+            ValueError: when the model has no pooler, or hidden is not (tokens, d).
+        """
+        if self.pooler is None:
+            raise ValueError("the model has no pooler: its checkpoint had none, or it was made with pooler=False")
+        if check_tensor("hidden", hidden).dim() != 2:
+            raise ValueError(f"hidden must be (tokens, d), not {tuple(hidden.shape)}")
+        lengths = check_lengths(lengths, len(hidden))
         first = hidden.new_zeros(len(lengths), hidden.shape[1])
         filled = torch.tensor(lengths, device=hidden.device) > 0
         first[filled] = hidden[first_tokens(lengths, hidden.device)[filled]]
@@ -309,8 +309,8 @@ class Bert(Model):
 
         Args:
             texts: strings, or, without a tokenizer, lists of ids.
-            tokenizer: a `bertlib.WordPieceTokenizer`, or anything whose `encode(text)`, or the `ids` of that, are ids,
-                [CLS] and [SEP] among them.
+            tokenizer: a `bertlib.WordPieceTokenizer`, or anything whose `encode(text)`, or the `ids` of that, is a list
+                of ids, [CLS] and [SEP] among them.
             max_length: how many tokens of a text count at most, the last one always among them;
                 `max_position_embeddings` unless given.
             batch_tokens: how many tokens are encoded at once, about.
@@ -350,11 +350,10 @@ class Bert(Model):
 def _texts(texts: Iterable, tokenizer) -> list:
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be a list of strings or of lists of ids, not a {type(texts).__name__}")
-    if isinstance(tokenizer, str) or not (
-        tokenizer is None or hasattr(tokenizer, "encode") or hasattr(tokenizer, "token_ids")
-    ):
-        raise TypeError(f"tokenizer must have an encode(text), which a {type(tokenizer).__name__} has not")
-    texts = list(texts)
+    makes_ids = hasattr(tokenizer, "encode") or hasattr(tokenizer, "token_ids")
+    if tokenizer is not None and (isinstance(tokenizer, str | type) or not makes_ids):
+        raise TypeError(f"tokenizer must have an encode(text), which {tokenizer!r} has not")
+    texts = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for i, text in enumerate(texts):
         if isinstance(text, str) != (tokenizer is not None) or not isinstance(text, Iterable):
             wanted = "a list of ids, for there is no tokenizer" if tokenizer is None else "a string, for the tokenizer"
@@ -364,12 +363,12 @@ def _texts(texts: Iterable, tokenizer) -> list:
 
 def _ids(tokenizer, text: str | Sequence[int]) -> list[int]:
     if tokenizer is None:
-        return text.tolist() if isinstance(text, Tensor) else list(text)
+        return text.tolist() if hasattr(text, "tolist") else list(text)
     if hasattr(tokenizer, "token_ids"):  # our own, the fast form
         return [tokenizer.cls_token_id, *tokenizer.token_ids(text), tokenizer.sep_token_id]
     encoding = tokenizer.encode(text)
-    if isinstance(encoding, list):
-        return encoding
+    if not hasattr(encoding, "ids"):
+        return encoding.tolist() if hasattr(encoding, "tolist") else list(encoding)
     mask = getattr(encoding, "attention_mask", None)
     return encoding.ids if mask is None else [token for token, real in zip(encoding.ids, mask, strict=True) if real]
 
@@ -521,7 +520,7 @@ class CausalBert(Model):
     looks_back = True
 
     def __init__(self, config: BertConfig):
-        super().__init__(replace(config, is_decoder=True))
+        super().__init__(replace(check_config(config), is_decoder=True))
         self.bert = Bert(self.config, pooler=False)
         self.predictions = MaskedLMHead(config)
         self.predictions.apply(self.draw)
@@ -643,7 +642,9 @@ class BertForQuestionAnswering(Model):
     new_heads = ("qa_outputs.",)
 
     def __init__(self, config: BertConfig):
-        super().__init__(replace(config, num_labels=2))  # a start and an end, which others read off the configuration
+        super().__init__(
+            replace(check_config(config), num_labels=2)
+        )  # a start and an end, which others read off the configuration
         self.bert = Bert(self.config, pooler=False)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.draw(self.qa_outputs)
@@ -696,7 +697,9 @@ class ElectraDiscriminator(Model):
     new_heads = ("discriminator_predictions.",)
 
     def __init__(self, config: BertConfig):
-        super().__init__(replace(config, embedding_size=config.embedding_dim))  # a file that says none means 128
+        super().__init__(
+            replace(config, embedding_size=check_config(config).embedding_dim)
+        )  # a file that says none means 128
         self.bert = Bert(self.config, pooler=False)
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.activation = ACTIVATIONS[config.hidden_act]
@@ -725,6 +728,8 @@ class ElectraDiscriminator(Model):
         logits = self.score(self.activation(self.dense(encoded.hidden))).squeeze(1)
         loss = None
         if labels is not None:
+            if check_tensor("labels", labels).is_complex():
+                raise TypeError(f"labels must be 0, 1 or {IGNORE_INDEX}, not {labels.dtype}")
             targets = packing.pack(labels, "labels").to(logits.dtype)
             _check_classes(targets, 2)
             if (targets != targets.round()).any():

@@ -12,7 +12,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from bertlib.checks import check_mask, check_tensor
+from bertlib.tensor_checks import check_mask, check_tensor
 
 
 @dataclass(frozen=True)

@@ -35,17 +35,21 @@ def fast_matmul(*, bf16: bool = False, device_type: str = "cpu", pack: nn.Module
             the log says, where no map can be packed: not in float32 or not on the CPU.
 
     Raises:
-        TypeError: when pack is no module.
-        ValueError: when torch knows no such device_type.
+        TypeError: when bf16 is no truth value, device_type no string, or pack no module.
+        ValueError: when torch knows no such device_type, or none with lower precision.
     """
+    if not isinstance(bf16, bool):
+        raise TypeError(f"bf16 must be True or False, not {bf16!r}")
+    if not isinstance(device_type, str):
+        raise TypeError(f'device_type must be a string such as "cpu" or "cuda", not {device_type!r}')
     if pack is not None and not isinstance(pack, nn.Module):
         raise TypeError(f"pack must be a model, a torch.nn.Module, not a {type(pack).__name__}")
     try:
         torch.device(device_type)
-    except (RuntimeError, TypeError) as error:
+        lower = torch.autocast(device_type, dtype=torch.bfloat16) if bf16 else nullcontext()
+    except RuntimeError as error:
         raise ValueError(f'device_type must be "cpu", "cuda" or another of torch, not {device_type!r}') from error
     before = torch.get_float32_matmul_precision()
-    lower = torch.autocast(device_type, dtype=torch.bfloat16) if bf16 else nullcontext()
     torch.set_float32_matmul_precision("medium")
     try:
         with torch.no_grad(), lower, nullcontext() if pack is None or bf16 else packed_linears(pack) as packed:

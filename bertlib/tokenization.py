@@ -12,7 +12,6 @@ remembers the ids of each chunk between two spaces. Tests hold the two equal, an
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertlib.atomic import atomic_write
+from bertlib.checks import check_integer, check_positive
 from bertlib.normalization import chunks, fast_words, normalize, split_words
 
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ class WordPieceTokenizer:
         remembered: how many chunks of text the fast form keeps the ids of; it starts anew when there are more.
 
     Raises:
-        TypeError: when vocab is no list or dictionary, which have an order, or a piece is not a string.
+        TypeError: when vocab is no list or dictionary, which have an order, a piece is not a string, lowercase no truth
+            value or remembered no integer.
         ValueError: when a piece is empty, stands twice or holds a line break, the ids are not 0, 1, 2, ..., a special
-            token is missing, or `remembered` is not a positive integer.
+            token is missing, or `remembered` is not positive.
     """
 
     def __init__(self, vocab: Sequence[str] | Mapping[str, int], lowercase: bool = True, remembered: int = 100_000):
@@ -117,8 +118,9 @@ class WordPieceTokenizer:
                 f"vocab must be a list of pieces or a dict from piece to id, not a {type(vocab).__name__}; "
                 "from_vocab reads a file"
             )
-        if type(remembered) is not int or remembered < 1:
-            raise ValueError(f"remembered must be a positive integer, not {remembered!r}")
+        check_positive("remembered", remembered)
+        if not isinstance(lowercase, bool):
+            raise TypeError(f"lowercase must be True or False, not {lowercase!r}")
         self.pieces = _in_order(vocab)
         self.vocab = {piece: number for number, piece in enumerate(self.pieces)}
         if len(self.vocab) < len(self.pieces):
@@ -126,7 +128,7 @@ class WordPieceTokenizer:
             raise ValueError(f"vocab has {piece!r} twice, as {self.pieces.index(piece)} and as {self.vocab[piece]}")
         if missing := [token for token in SPECIAL_TOKENS if token not in self.vocab]:
             raise ValueError(f"vocab must hold the special tokens; {', '.join(missing)} missing")
-        self.lowercase = bool(lowercase)
+        self.lowercase = lowercase
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id, self.mask_token_id = (
             self.vocab[token] for token in SPECIAL_TOKENS
         )
@@ -139,7 +141,7 @@ class WordPieceTokenizer:
 
         Raises:
             TypeError: when path is no string or path.
-            FileNotFoundError: when there is no such file.
+            OSError: when there is no such file, or it cannot be read.
             ValueError: when it is not UTF-8, a line is empty or stands twice, or a special token is missing.
         """
         if not isinstance(path, str | Path):
@@ -339,10 +341,7 @@ class WordPieceTokenizer:
         """
         texts: list[str] = []
         for place, number in enumerate(ids.tolist() if hasattr(ids, "tolist") else ids):
-            try:
-                number = operator.index(number)
-            except TypeError:
-                raise TypeError(f"ids must be integers; ids[{place}] is {number!r}") from None
+            number = check_integer(f"ids[{place}]", number)
             if not 0 <= number < len(self.pieces):
                 raise ValueError(f"ids[{place}] is {number}; the vocabulary has the ids 0 to {len(self.pieces) - 1}")
             piece = self.pieces[number]
@@ -429,11 +428,9 @@ def _check_max_length(max_length: int | None, added: int, padding: str | None, t
     used = truncation or padding == "max_length"
     if max_length is None:
         if used:
-            raise ValueError(f"max_length must be given with truncation={truncation!r}, padding={padding!r}")
+            raise ValueError('max_length must be given with truncation, and with padding="max_length"')
         return
-    if type(max_length) is not int:
-        raise TypeError(f"max_length must be an integer, not {max_length!r}")
-    if max_length < added:
+    if check_integer("max_length", max_length) < added:
         raise ValueError(f"max_length must be at least {added}, the number of special tokens, not {max_length!r}")
     if not used:
         raise ValueError('max_length is used only with truncation or with padding="max_length"')

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
+from bertlib.checks import check_positive
 from bertlib.normalization import chunks, fast_words
 from bertlib.tokenization import (
     CONTINUATION,
@@ -87,8 +88,10 @@ def count_words(texts: Iterable[str], lowercase: bool = True) -> Counter[str]:
     """How often each word, normalised, occurs; special tokens and words too long to be tokenized are not counted.
 
     Raises:
-        TypeError: when a text is not a string.
+        TypeError: when texts are one string, or a text is not a string.
     """
+    if isinstance(texts, str):
+        raise TypeError("texts must be an iterable of strings, not a str")
     counted: Counter[str] = Counter()
     for number, text in enumerate(texts):
         if not isinstance(text, str):
@@ -261,8 +264,7 @@ def _check(texts, vocab_size, min_frequency, score, limit_alphabet, backend) -> 
     ):
         if name == "limit_alphabet" and number is None:
             continue
-        if type(number) is not int or number < 1:
-            raise ValueError(f"{name} must be a positive integer, not {number!r}")
+        check_positive(name, number)
     for name, value, known in (("score", score, SCORES), ("backend", backend, BACKENDS)):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")

@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertlib import BertConfig
-from bertlib.attention import MultiHeadAttention, attention, attention_scores, fused_attention, padding_mask
+from bertlib.attention import (
+    MultiHeadAttention,
+    attention,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    fused_attention,
+    padding_mask,
+)
 
 FORMS = {"spelled out": lambda *args, **kwargs: attention(*args, **kwargs)[0], "fused": fused_attention}
 CONFIG = BertConfig(hidden_size=24, num_attention_heads=3, attention_probs_dropout_prob=0.0)
@@ -314,7 +322,7 @@ def test_tensors_that_do_not_fit_are_refused(form):
         ((query[0], key, value), r"query must be \(..., length, width\), not \(4,\)"),
         ((query, key[0], value), r"key must be \(..., length, width\), not \(4,\)"),
         ((query, key, value[0]), r"value must be \(..., length, width\), not \(3,\)"),
-        ((query.expand(2, 5, 4), key.expand(3, 7, 4), value), "query, key and value must have leading dimensions"),
+        ((query.expand(2, 5, 4), key.expand(3, 7, 4), value), "query, key must have leading dimensions that fit"),
     ]:
         with pytest.raises(ValueError, match=message):
             form(*arguments)
@@ -322,6 +330,23 @@ def test_tensors_that_do_not_fit_are_refused(form):
         attention_scores(query, key[:, :3])
     with pytest.raises(ValueError, match="query must be"):
         attention_scores(query[0], key)
+    with pytest.raises(ValueError, match="query, key must have leading dimensions"):
+        attention_scores(query.expand(3, 5, 4), key.expand(2, 7, 4))
+    with pytest.raises(ValueError, match="query, key, value must have leading dimensions"):
+        form(query.expand(3, 5, 4), key, value.expand(2, 7, 3))
+    with pytest.raises(ValueError, match="same width, not 0 and 0"):
+        form(query[:, :0], key[:, :0], value)
+    with pytest.raises(
+        TypeError, match=r"query, key must be floating-point and of one type, not torch\.float32, torch"
+    ):
+        form(query.float(), key, value)
+    with pytest.raises(TypeError, match=r"query, key, value must be floating-point and of one type"):
+        form(query, key, value.float())
+    with pytest.raises(TypeError, match=r"query, key must be floating-point .*, not torch\.int64, torch\.int64"):
+        form(query.long(), key.long(), value.long())
+    for wrong in ("1", True):
+        with pytest.raises(TypeError, match=f"scale must be a number, not {wrong!r}"):
+            form(query, key, value, scale=wrong)
     for place, name in enumerate(("query", "key", "value")):
         wrong = [query, key, value]
         wrong[place] = wrong[place].tolist()
@@ -335,6 +360,26 @@ def test_tensors_that_do_not_fit_are_refused(form):
 def test_a_dropout_that_is_no_probability_is_refused(form, dropout_p):
     with pytest.raises(ValueError, match="dropout_p must be a probability"):
         form(*triple(), dropout_p=dropout_p)
+
+
+def test_scores_to_be_weighed_are_checked():
+    scores = torch.zeros(2, 3)
+    with pytest.raises(TypeError, match="scores must be a tensor, not a list"):
+        attention_weights([[1.0]])
+    with pytest.raises(TypeError, match=r"scores must be floating-point, not torch\.int64"):
+        attention_weights(scores.long())
+    with pytest.raises(TypeError, match=r"mask must be boolean.* not torch\.int64"):
+        attention_weights(scores, torch.ones(2, 3).long())
+
+
+def test_a_causal_mask_has_a_size():
+    assert causal_mask(0).shape == (0, 0)
+    for wrong, kind, message in (
+        (-1, ValueError, "n must not be negative, not -1"),
+        (2.0, TypeError, "n must be an in"),
+    ):
+        with pytest.raises(kind, match=message):
+            causal_mask(wrong)
 
 
 def test_a_dropout_that_is_no_number_is_refused(form):

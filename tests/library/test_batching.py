@@ -368,6 +368,8 @@ def test_errors_of_lengths(function, lengths, kind, message):
             TypeError,
             "generator must be a numpy.random.Generator",
         ),
+        (lambda: padding_share([1, 2], 3), TypeError, "batches must be a list of lists of indices, not 3"),
+        (lambda: bucket_by_length([[1, 2], [3]], batch_size=1), TypeError, "lengths must be a list of integers, not"),
         (lambda: padding_share([1, 2], []), ValueError, "at least one batch"),
         (lambda: padding_share([1, 2], [[0], []]), ValueError, "none empty"),
         (lambda: padding_share([1, 2], [[2]]), ValueError, r"indices in \[0, 2\)"),
@@ -378,3 +380,9 @@ def test_errors_of_lengths(function, lengths, kind, message):
 def test_errors(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int16])
+def test_ids_of_any_integer_type(dtype):
+    assert pad([np.array([5, 100], dtype=dtype)])[0].tolist() == [[5, 100]]
+    assert pack([np.array([5, 100], dtype=dtype)]).ids.dtype == torch.int64

@@ -3,6 +3,7 @@
 import json
 import logging
 
+import numpy as np
 import pytest
 import transformers
 
@@ -138,3 +139,24 @@ def test_json_that_python_will_not_parse(tmp_path):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(ValueError, match=r"config\.json is not valid JSON"):
             BertConfig.from_json(tmp_path / "config.json")
+
+
+def test_sizes_of_numpy_are_taken_as_pythons():
+    config = BertConfig(hidden_size=np.int64(24), num_attention_heads=np.int32(3))
+    assert config == BertConfig(hidden_size=24, num_attention_heads=3) and type(config.hidden_size) is int
+    with pytest.raises(ValueError, match="num_labels must be a positive integer, not True"):
+        BertConfig(num_labels=True)
+
+
+def test_what_is_no_mapping_is_refused():
+    for wrong in (None, 3):
+        with pytest.raises(ValueError, match=f"extra must map names to values, not {wrong}"):
+            BertConfig(extra=wrong)
+    with pytest.raises(TypeError, match=r"published must map names to values, not '{}'"):
+        BertConfig.from_dict("{}")
+
+
+def test_a_loss_for_several_labels_at_once_is_said_to_have_no_effect(caplog, monkeypatch):
+    monkeypatch.setattr(config, "_told", set())
+    BertConfig.from_dict({"problem_type": "multi_label_classification"})
+    assert "problem_type = 'multi_label_classification' is kept and has no effect here" in caplog.text

@@ -14,6 +14,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from bertlib import Bert, BertConfig
 from bertlib.attention import MultiHeadAttention, causal_mask, rotary_angles, rotate
+from bertlib.embeddings import Embeddings
 from bertlib.encoder import ACTIVATIONS, Encoder, EncoderLayer, FeedForward, gelu, gelu_tanh, in_pieces
 from bertlib.packing import Packing, first_tokens, runs
 
@@ -102,8 +103,19 @@ def test_gradients_of_the_rotation():
 
 
 def test_what_turns_has_a_partner():
-    with pytest.raises(ValueError, match=r"head_dim must be even, .* not 5"):
+    with pytest.raises(ValueError, match=r"head_dim must be even and positive, .* not 5"):
         rotary_angles(torch.arange(3), 5)
+    for wrong, kind, message in (
+        ((torch.arange(3), -2), ValueError, "head_dim must be even and positive"),
+        ((torch.arange(3), 4.0), TypeError, "head_dim must be an integer"),
+        ((torch.arange(3), 4, 0), ValueError, "base must be positive, not 0"),
+        ((torch.arange(3), 4, "e"), TypeError, "base must be a number"),
+        (([0, 1], 4), TypeError, "position_ids must be a tensor, not a list"),
+    ):
+        with pytest.raises(kind, match=message):
+            rotary_angles(*wrong)
+    with pytest.raises(TypeError, match=r"x must be floating-point, not torch\.int64"):
+        rotate(torch.ones(3, 4).long(), rotary_angles(torch.arange(3), 4))
     with pytest.raises(ValueError, match="two components for each of 3 angles, not 8"):
         rotate(draw(3, 8), rotary_angles(torch.arange(3), 6))
 
@@ -121,6 +133,22 @@ KINDS = [(False, "absolute"), (True, "absolute"), (False, "rotary"), (True, "rot
 def attention_layer(causal, position, **changes):
     config = our_config(is_decoder=causal, position_embedding_type=position, **changes)
     return randomize(MultiHeadAttention(config))
+
+
+def test_packed_attention_wants_lengths_and_angles_that_fit():
+    plain, turning, x = attention_layer(False, "absolute"), attention_layer(False, "rotary"), draw(7, 32)
+    with pytest.raises(ValueError, match="lengths must add up to the tokens, 7, not to 6"):
+        plain.packed(x, [4, 2])
+    with pytest.raises(ValueError, match="angles must be given: position_embedding_type says so"):
+        turning.packed(x, [7])
+    with pytest.raises(ValueError, match="angles must not be given"):
+        plain.packed(x, [7], rotary_angles(torch.arange(7), 8))
+
+
+def test_parts_are_made_from_a_configuration():
+    for part in (MultiHeadAttention, FeedForward, Encoder, Embeddings):
+        with pytest.raises(TypeError, match="config must be a BertConfig, not a dict"):
+            part({})
 
 
 def test_packed_weights_are_given_whole_and_dropped_out_of():

@@ -492,7 +492,26 @@ def test_errors_of_the_ids(ids, kind, message):
         corrupt(ids)
 
 
-@pytest.mark.parametrize("lengths", [[3, 3], [5, 0, 2], [8, -1], []])
-def test_errors_of_the_lengths(lengths):
-    with pytest.raises(ValueError, match="lengths must be positive and add up to 7"):
+@pytest.mark.parametrize(
+    ("lengths", "kind", "message"),
+    [
+        ([3, 3], ValueError, "lengths must add up to the tokens, 7, not to 6"),
+        ([], ValueError, "lengths must add up to the tokens, 7, not to 0"),
+        ([5, 0, 2], ValueError, r"lengths must be from 1 up, not \[5, 0, 2\]"),
+        ([8, -1], ValueError, r"lengths must be from 1 up, not \[8, -1\]"),
+        (7, TypeError, "lengths must be a list of integers, not 7"),
+        (torch.tensor(7), TypeError, r"lengths must be a list of integers, not tensor\(7\)"),
+        ("34", TypeError, "lengths must be a list of integers, not '34'"),
+        ([3, 4.0], TypeError, r"lengths\[1\] must be an integer, not 4.0"),
+    ],
+)
+def test_errors_of_the_lengths(lengths, kind, message):
+    with pytest.raises(kind, match=message):
         corrupt(draw_ids(7), lengths=lengths)
+
+
+def test_lengths_as_a_list_an_array_or_a_tensor():
+    expected = corrupt(draw_ids(7), lengths=[3, 4], max_predictions=1)
+    for lengths in ((3, 4), np.array([3, 4]), torch.tensor([3, 4])):
+        for mine, theirs in zip(corrupt(draw_ids(7), lengths=lengths, max_predictions=1), expected, strict=True):
+            assert torch.equal(mine, theirs)

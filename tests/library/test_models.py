@@ -20,6 +20,7 @@ from bertlib import (
     BertForTokenClassification,
     CausalBert,
     ElectraDiscriminator,
+    WordPieceTokenizer,
     count_parameters,
 )
 
@@ -410,7 +411,9 @@ def test_sentence_vectors_of_texts(bert):
         (([[1], None], None), r"texts\[1\] must be a list of ids, for there is no tokenizer, not a NoneType"),
         (([[1]], Tokenizer()), r"texts\[0\] must be a string, for the tokenizer, not a list"),
         (([[1], [2, "a"]], None), r"texts\[1\] must be an integer, not 'a'"),
-        ((["abc"], 7), r"tokenizer must have an encode\(text\), which a int has not"),
+        ((["abc"], 7), r"tokenizer must have an encode\(text\), which 7 has not"),
+        ((["abc"], WordPieceTokenizer), r"tokenizer must have an encode\(text\), which <class"),
+        ((torch.tensor([1, 2]),), r"texts\[0\] must be a list of ids, for there is no tokenizer, not a int"),
         (([[1]], None, "3"), "max_length must be an integer, not '3'"),
         (([[1]], None, 3, 1.5), "batch_tokens must be an integer, not 1.5"),
     ):
@@ -469,14 +472,17 @@ def test_wrong_ids_are_named(bert):
     if bert.embeddings.position is not None:
         with pytest.raises(
             ValueError,
-            match=r"position_ids must lie in \[0, 16\), max_position_embeddings.*token 16 of sequence 0 has 16",
+            match=r"position_ids must lie in \[0, 16\), max_position_embeddings.*token 16 of sequence 0 has 16: cut "
+            "the text, max_length=16 with truncation=True",
         ):
             bert(long)
     else:
         assert bert(long).last_hidden_state.shape == (1, 17, 32)
-    for lengths in ([2], [2, 2], [4, -1], []):
-        with pytest.raises(ValueError, match=r"lengths add up to tokens"):
+    for lengths in ([2], [2, 2], []):
+        with pytest.raises(ValueError, match=r"lengths must add up to the tokens, 3, not to"):
             bert.encode(ids[0], lengths)
+    with pytest.raises(ValueError, match=r"lengths must be from 0 up, not \[4, -1\]"):
+        bert.encode(ids[0], [4, -1])
     with pytest.raises(ValueError, match=r"input_ids must be \(tokens,\)"):
         bert.encode(ids, [2])
     for name in ("token_type_ids", "position_ids"):
@@ -487,9 +493,9 @@ def test_wrong_ids_are_named(bert):
     with pytest.raises(TypeError, match="input_ids must be a tensor, not a list"):
         bert.encode([1, 2, 3], [3])
     for lengths, wrong in (([3.0], "3.0"), ([True, 2], "True"), (["3"], "'3'")):
-        with pytest.raises(TypeError, match=f"lengths must be an integer, not {wrong}"):
+        with pytest.raises(TypeError, match=rf"lengths\[0\] must be an integer, not {wrong}"):
             bert.encode(ids[0], lengths)
-    with pytest.raises(TypeError, match="lengths must be a list of integers, not a int"):
+    with pytest.raises(TypeError, match="lengths must be a list of integers, not 3"):
         bert.encode(ids[0], 3)
     for rows in (torch.tensor([3]), torch.tensor([-1]), torch.tensor([[0]])):
         with pytest.raises(ValueError, match=r"rows must be .*, places among 3 tokens"):
@@ -671,8 +677,9 @@ def test_hooks_within_a_head_fire_where_its_docstring_says():
 
 
 def test_wrong_input_is_named():
-    with pytest.raises(TypeError, match="config must be a BertConfig, not a dict"):
-        Bert({})
+    for cls in (Bert, *HEADS, count_parameters):
+        with pytest.raises(TypeError, match="config must be a BertConfig, not a dict"):
+            cls({})
     model = Bert(our_config()).eval()
     with pytest.raises(TypeError, match="input_ids must be a tensor, not a list"):
         model([[1, 2]])
@@ -693,6 +700,8 @@ def test_wrong_input_is_named():
         BertForQuestionAnswering(our_config())(torch.tensor([[1, 2]]), start_positions=torch.tensor([0]))
     with pytest.raises(ValueError, match=r"labels must be 0, 1 or -100, not 0\.5"):
         ElectraDiscriminator(our_config())(torch.tensor([[1, 2]]), labels=torch.tensor([[0.5, 1.0]]))
+    with pytest.raises(TypeError, match=r"labels must be 0, 1 or -100, not torch\.complex"):
+        ElectraDiscriminator(our_config())(torch.tensor([[1, 2]]), labels=torch.tensor([[0j, 1.0]]))
 
 
 def test_sentence_vectors_take_what_yields_texts_and_tokenizers_that_yield_lists():
@@ -700,8 +709,38 @@ def test_sentence_vectors_take_what_yields_texts_and_tokenizers_that_yield_lists
         def encode(self, text):
             return [1, *map(ord, text), 2]
 
+    class Arrays(Letters):
+        def encode(self, text):
+            return torch.tensor(super().encode(text))
+
+    class Tuples(Letters):
+        def encode(self, text):
+            return tuple(super().encode(text))
+
     model = Bert(our_config(vocab_size=200)).eval()
     ids = [[1, 97, 98, 2], [1, 99, 2]]
     expected = model.sentence_vectors(ids)
     assert torch.equal(model.sentence_vectors(iter(ids)), expected)
-    assert torch.equal(model.sentence_vectors(["ab", "c"], Letters()), expected)
+    for tokenizer in (Letters(), Arrays(), Tuples()):
+        assert torch.equal(model.sentence_vectors(["ab", "c"], tokenizer), expected)
+    assert torch.equal(model.sentence_vectors([torch.tensor(row) for row in ids]), expected)
+    assert torch.equal(model.sentence_vectors(torch.tensor(ids[:1])), expected[:1])
+
+
+def test_the_pooler_wants_one_and_lengths_that_fit():
+    model = Bert(our_config()).eval()
+    hidden = torch.zeros(5, 32)
+    for lengths, message in (([2, 2], "add up to the tokens, 5, not to 4"), ([6, -1], "from 0 up")):
+        with pytest.raises(ValueError, match=message):
+            model.pool(hidden, lengths)
+    with pytest.raises(ValueError, match=r"hidden must be \(tokens, d\), not \(1, 5, 32\)"):
+        model.pool(hidden[None], [5])
+    assert torch.equal(model.pool(hidden, torch.tensor([2, 3])), model.pool(hidden, [2, 3]))
+    with pytest.raises(ValueError, match="the model has no pooler"):
+        Bert(our_config(), pooler=False).pool(hidden, [5])
+
+
+def test_outputs_are_told_apart_by_identity():
+    model, ids = Bert(our_config()).eval(), torch.tensor([[1, 2]])
+    output = model(ids)
+    assert output == output and output != model(ids)

@@ -278,6 +278,8 @@ def test_changes_are_checked_and_the_kind_of_model_stays(folder):
     assert causal.config.is_decoder and causal.bert.encoder.layers[0].attention.causal
     with pytest.raises(TypeError, match="num_label, torch_dtype: no field of the configuration, nor dtype; its fields"):
         Bert.from_pretrained(folder, num_label=3, torch_dtype="auto", num_labels=3)
+    with pytest.raises(TypeError, match="extra: no field of the configuration"):
+        Bert.from_pretrained(folder, extra=3)
     with pytest.raises(CheckpointError, match="must be one of minilm, bert-tiny, a folder"):
         Bert.from_pretrained(folder / "nothing")
 

@@ -138,7 +138,7 @@ def test_hooks_patches_and_inner_blocks_are_respected(model):
     feed_forwards[1].inner.forward = lambda x: seen.append("patch") or F.linear(x, feed_forwards[1].inner.weight)
     with torch.no_grad(), onednn.packed_linears(model) as packed:
         with onednn.packed_linears(model) as again:
-            assert again == 0
+            assert again == 12
         assert len(overridden(model)) >= packed == 12
         model(IDS)
     assert seen == ["hook", "patch"]

@@ -80,8 +80,14 @@ def test_wrong_options_are_named(model):
     for wrong in ("minilm", [model]):
         with pytest.raises(TypeError, match=r"pack must be a model, a torch.nn.Module, not a"), fast_matmul(pack=wrong):
             pass
-    for wrong in ("banana", None, 1.5):
-        with pytest.raises(ValueError, match="device_type must be"), fast_matmul(device_type=wrong):
+    for wrong in ({"device_type": "banana"}, {"device_type": "meta", "bf16": True}):
+        with pytest.raises(ValueError, match="device_type must be"), fast_matmul(**wrong):
+            pass
+    for wrong in (None, 1.5, torch.device("cpu")):
+        with pytest.raises(TypeError, match="device_type must be a string"), fast_matmul(device_type=wrong):
+            pass
+    for wrong in (model, "no", 1):
+        with pytest.raises(TypeError, match="bf16 must be True or False"), fast_matmul(bf16=wrong):
             pass
     assert torch.get_float32_matmul_precision() == "highest" and torch.is_grad_enabled()
 
@@ -92,3 +98,5 @@ def test_packing_nothing_is_said(model, caplog):
         caplog.clear()
         with fast_matmul(pack=packed):
             assert said in caplog.text and bool(caplog.text) == bool(said)
+    with fast_matmul(pack=model), fast_matmul(pack=model):
+        assert not caplog.text

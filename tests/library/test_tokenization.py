@@ -7,6 +7,7 @@ import time
 import unicodedata
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -564,10 +565,20 @@ def test_other_wrong_arguments(small):
         small.decode([1, 99])
     with pytest.raises(ValueError, match=r"ids\[0\] is -1"):
         small.decode([-1])
-    with pytest.raises(TypeError, match=r"ids\[0\] is \[1, 2\]"):
+    with pytest.raises(TypeError, match=r"ids\[0\] must be an integer, not \[1, 2\]"):
         small.decode(torch.tensor([[1, 2]]))
-    with pytest.raises(ValueError, match="remembered must be a positive integer, not 0"):
+    with pytest.raises(TypeError, match=r"ids\[0\] must be an integer, not True"):
+        small.decode([True])
+    with pytest.raises(ValueError, match="remembered must be positive, not 0"):
         WordPieceTokenizer(SMALL, remembered=0)
+    with pytest.raises(TypeError, match="lowercase must be True or False, not 'false'"):
+        WordPieceTokenizer(SMALL, lowercase="false")
+
+
+def test_numbers_of_numpy(small):
+    ids = small("a b a", truncation=True, max_length=np.int64(4))["input_ids"]
+    assert ids.tolist() == small("a b a", truncation=True, max_length=4)["input_ids"].tolist()
+    assert small.decode(np.array([5, 6])) == small.decode([5, 6])
 
 
 def test_a_copy_for_another_process(small):

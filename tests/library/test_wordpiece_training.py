@@ -129,6 +129,8 @@ def test_counted_words():
     words = count_words(["Été, été [MASK]ab[SEP]", "x" * 101, "[mask] a\x0bb"])
     assert words == {"ete": 2, ",": 1, "ab": 2, "[": 1, "mask": 1, "]": 1}
     assert count_words(["Été"], lowercase=False) == {"Été": 1}
+    with pytest.raises(TypeError, match="texts must be an iterable of strings, not a str"):
+        count_words("the cat")
 
 
 def test_what_it_learnt_it_can_tokenize():
@@ -248,10 +250,10 @@ def test_tokenizers_missing(monkeypatch):
         ({"texts": [" \n"]}, ValueError, "texts must hold at least one word"),
         ({"texts": []} | {"backend": "tokenizers", "score": "count"}, ValueError, "at least one word"),
         ({"texts": ["abc"], "vocab_size": 7}, ValueError, "vocab_size must be at least 8, not 7"),
-        ({"vocab_size": 0}, ValueError, "vocab_size must be a positive integer, not 0"),
-        ({"vocab_size": 1e3}, ValueError, "vocab_size must be a positive integer, not 1000.0"),
-        ({"min_frequency": 0}, ValueError, "min_frequency must be a positive integer"),
-        ({"limit_alphabet": 0}, ValueError, "limit_alphabet must be a positive integer"),
+        ({"vocab_size": 0}, ValueError, "vocab_size must be positive, not 0"),
+        ({"vocab_size": 1e3}, TypeError, "vocab_size must be an integer, not 1000.0"),
+        ({"min_frequency": 0}, ValueError, "min_frequency must be positive"),
+        ({"limit_alphabet": 0}, ValueError, "limit_alphabet must be positive"),
         ({"score": "bpe"}, ValueError, "score must be one of gain, likelihood, count, not 'bpe'"),
         ({"backend": "rust"}, ValueError, "backend must be one of python, tokenizers"),
         ({"backend": "tokenizers"}, ValueError, 'score must be "count"'),
