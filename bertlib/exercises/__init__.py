@@ -24,6 +24,7 @@ CHAPTERS = {
     "the-block-and-the-stack": "bertlib.exercises.the_block_and_the_stack",
     "from-text-to-tensors": "bertlib.exercises.from_text_to_tensors",
     "a-trained-bert": "bertlib.exercises.a_trained_bert",
+    "cross-entropy": "bertlib.exercises.cross_entropy",
 }
 
 _CHECKS: dict[str, Callable] = {}
