@@ -65,6 +65,8 @@ def slopes():
 
 def test_the_slopes_of_sympy_are_right():
     right("cross-entropy-2", slopes())
+    right("cross-entropy-2", np.round(slopes(), 2))
+    wrong("cross-entropy-2", slopes()[::-1], "The rows stand in the other order")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,7 @@ def test_the_slopes_of_sympy_are_right():
         (0, lambda s: 2 * s, "First row: prediction minus truth"),
         (1, lambda s: np.array([1, -3 / 2, 1 / 2]), "Second row: that is the slope in the probabilities"),
         (1, lambda s: s / 2, "Second row: the square has a factor 2"),
+        (1, lambda s: s / 3, "Second row: the squares are added up here"),
         (1, lambda s: -s, "Second row: the sign is turned round"),
         (1, lambda s: np.array([1 / 2, -3 / 8, 1 / 8]), "Second row: you left out the part"),
         (1, lambda s: np.array([1 / 4, -9 / 32, 3 / 32]), "Second row: that is the diagonal"),
@@ -126,7 +129,12 @@ def test_a_hessian_that_overflows_is_told():
             p = np.exp(z) / np.exp(z).sum()
         return np.diag(p) - np.outer(p, p)
 
-    wrong("cross-entropy-3", naive, "infinite or not a number")
+    wrong("cross-entropy-3", naive, "Subtract the largest logit first")
+    wrong("cross-entropy-3", lambda z: np.full((len(z), len(z)), np.nan), "infinite or not a number")
+
+
+def test_a_hessian_in_float32_is_right():
+    right("cross-entropy-3", lambda z: (np.diag(softmax(z)) - np.outer(softmax(z), softmax(z))).astype(np.float32))
 
 
 # 4: whole words
@@ -161,6 +169,7 @@ def in_place(begins, rate, rng):
         (lambda begins, rate, rng: (rng.random(len(begins)) < rate) * 1, "Return a boolean array"),
         (in_place, "changes the array"),
         (by_word(lambda n, rate, rng: np.random.default_rng(1).random(n) < rate), "Every call gives the same"),
+        (by_word(lambda n, rate, rng: np.random.default_rng().random(n) < rate), "Two generators with the same seed"),
         (by_word(lambda n, rate, rng: rng.random(n) < rate / 2), "Words are chosen at rates of"),
         (by_word(lambda n, rate, rng: np.repeat(rng.random() < rate, n)), "not chosen independently"),
         (by_word(lambda n, rate, rng: rng.random(n) < (rate if rate < 1 else 0.2)), "With rate 1 every piece"),
