@@ -31,7 +31,7 @@ def attention_scores(query: Tensor, key: Tensor, scale: float | None = None) -> 
     _check_scores(query, key)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
-    check_number("scale", scale)
+    scale = check_number("scale", scale)
     return (query * scale) @ key.transpose(-2, -1)  # scaled before the product, which in half precision may overflow
 
 
@@ -40,11 +40,13 @@ def attention_weights(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
     Raises:
         TypeError: when scores are no floating-point tensor, or the mask is not boolean.
+        ValueError: when scores are no matrices, or the mask does not fit them.
     """
     if not check_tensor("scores", scores).is_floating_point():
         raise TypeError(f"scores must be floating-point, not {scores.dtype}")
-    if mask is not None and check_tensor("mask", mask).dtype != torch.bool:
-        raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
+    if scores.dim() < 2:
+        raise ValueError(f"scores must be (..., n, m), not {tuple(scores.shape)}")
+    _check_mask(mask, tuple(scores.shape))
     if mask is None:
         return scores.softmax(dim=-1)
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
@@ -96,7 +98,7 @@ def fused_attention(
     """
     _check(query, key, value, mask, dropout_p)
     if scale is not None:
-        check_number("scale", scale)
+        scale = check_number("scale", scale)
     if mask is not None:
         mask = torch.atleast_2d(mask)  # the kernel does not take a mask of keys alone, (m,)
     return _kernel(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale)
@@ -123,7 +125,7 @@ def _check_scores(query: Tensor, key: Tensor) -> None:
         if check_tensor(name, tensor).dim() < 2:
             raise ValueError(f"{name} must be (..., length, width), not {tuple(tensor.shape)}")
     if query.shape[-1] != key.shape[-1] or not query.shape[-1]:
-        raise ValueError(f"query and key must have the same width, not {query.shape[-1]} and {key.shape[-1]}")
+        raise ValueError(f"query and key must have one width, from 1 up, not {query.shape[-1]} and {key.shape[-1]}")
     _check_together(query=query, key=key)
 
 
@@ -149,11 +151,15 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
     batch = _check_together(query=query, key=key, value=value)
     if not 0 <= check_number("dropout_p", dropout_p) < 1:
         raise ValueError(f"dropout_p must be a probability in [0, 1), not {dropout_p}")
+    _check_mask(mask, (*batch, query.shape[-2], key.shape[-2]))
+
+
+def _check_mask(mask: Tensor | None, scores: tuple[int, ...]) -> None:
+    """Hold a mask against the shape of the scores."""
     if mask is None:
         return
     if check_tensor("mask", mask).dtype != torch.bool:
         raise TypeError(f"mask must be boolean, True where attention is allowed, not {mask.dtype}")
-    scores = (*batch, query.shape[-2], key.shape[-2])
     if mask.dim() > len(scores) or any(
         size not in (1, wanted) for size, wanted in zip(mask.shape[::-1], scores[::-1], strict=False)
     ):
@@ -324,9 +330,11 @@ class MultiHeadAttention(nn.Module):
             `weigh`.
 
         Raises:
-            ValueError: when the lengths do not add up to the tokens, or angles are given to a layer that is not rotary,
-                or missing where it is.
+            ValueError: when hidden_states are not (tokens, d), the lengths do not add up to the tokens, or angles are
+                given to a layer that is not rotary, or missing where it is.
         """
+        if check_tensor("hidden_states", hidden_states).dim() != 2:
+            raise ValueError(f"hidden_states must be (tokens, d), not {tuple(hidden_states.shape)}")
         tokens, d = hidden_states.shape
         if sum(lengths) != tokens:
             raise ValueError(f"lengths must add up to the tokens, {tokens}, not to {sum(lengths)}")

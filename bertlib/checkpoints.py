@@ -107,13 +107,15 @@ def locate(source: str | Path) -> tuple[Path, Path]:
         CheckpointError: when there is no such name, folder or file, or a file is missing.
         DatasetError: when a named checkpoint cannot be fetched.
     """
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or not os.fspath(source):
         raise TypeError(f"source must be a name or a path, not {source!r}")
     if source in MODELS:
         return datasets.fetch(f"{source}-config"), datasets.fetch(f"{source}-weights")
     path = Path(source)
     if path.is_dir():
         config, weights = path / "config.json", path / "model.safetensors"
+    elif path.suffix == ".json":
+        raise CheckpointError(f"source must be a folder or a safetensors file; {path} is neither: give its folder")
     elif path.is_file():
         config, weights = path.with_name("config.json"), path
     else:

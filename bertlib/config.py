@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,12 @@ class BertConfig:
                 continue
             if not _is_number(probability) or not 0 <= probability < 1:
                 raise ValueError(f"{name} must be a probability in [0, 1), not {probability!r}")
+            object.__setattr__(self, name, float(probability))
         for name in ("initializer_range", "layer_norm_eps"):
             constant = getattr(self, name)
             if not _is_number(constant) or not 0 < constant < float("inf"):
                 raise ValueError(f"{name} must be a positive number, not {constant!r}")
+            object.__setattr__(self, name, float(constant))
         for name, choices in (
             ("hidden_act", ACTIVATIONS),
             ("position_embedding_type", POSITIONS),
@@ -131,8 +133,10 @@ class BertConfig:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
         if type(self.is_decoder) is not bool:
             raise ValueError(f"is_decoder must be true or false, not {self.is_decoder!r}")
-        if type(self.pad_token_id) is not int or not 0 <= self.pad_token_id < self.vocab_size:
-            raise ValueError(f"pad_token_id must be an id in [0, {self.vocab_size}), not {self.pad_token_id!r}")
+        pad = self.pad_token_id
+        if not isinstance(pad, Integral) or isinstance(pad, bool) or not 0 <= pad < self.vocab_size:
+            raise ValueError(f"pad_token_id must be an id in [0, {self.vocab_size}), not {pad!r}")
+        object.__setattr__(self, "pad_token_id", int(pad))
         if not isinstance(self.extra, Mapping):
             raise ValueError(f"extra must map names to values, not {self.extra!r}")
         if self.hidden_size % self.num_attention_heads:
@@ -270,4 +274,4 @@ def count_parameters(config: BertConfig, pooler: bool = True) -> dict[str, int]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)

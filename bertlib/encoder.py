@@ -163,7 +163,8 @@ class Encoder(nn.Module):
                 all_scores.append(scores)
         if self.norm is not None:
             x = self.norm(x)
-            outputs[-1:] = [x] if output_hidden_states else []
+            if output_hidden_states:
+                outputs[-1] = x
         if output_hidden_states and rows is not None:
             x = x[rows]
         return Encoded(x, outputs, attentions, all_scores)

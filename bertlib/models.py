@@ -8,7 +8,7 @@ outputs it is zero. `Bert.encode` takes the tokens alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
@@ -274,7 +274,9 @@ class Bert(Model):
         """
         if unknown := asked.keys() - Asked.__annotations__.keys():
             known = ", ".join(Asked.__annotations__)
-            raise TypeError(f"the model takes no {', '.join(sorted(unknown))}; beside its inputs it takes {known}")
+            raise TypeError(
+                f"the model takes no {', '.join(sorted(unknown))}; beside its inputs and its labels it takes {known}"
+            )
         packing = Packing.of(input_ids, attention_mask)
         encoded = self.encode(
             packing.pack(input_ids),
@@ -348,8 +350,10 @@ class Bert(Model):
 
 
 def _texts(texts: Iterable, tokenizer) -> list:
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | Mapping | Set) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be a list of strings or of lists of ids, not a {type(texts).__name__}")
+    if getattr(texts, "ndim", 1) > 1:
+        raise TypeError("texts must be a list of lists of ids: in a padded batch, padding would count as text")
     makes_ids = hasattr(tokenizer, "encode") or hasattr(tokenizer, "token_ids")
     if tokenizer is not None and (isinstance(tokenizer, str | type) or not makes_ids):
         raise TypeError(f"tokenizer must have an encode(text), which {tokenizer!r} has not")
@@ -391,8 +395,15 @@ def _by_tokens(order: list[int], ids: list[list[int]], most: int) -> Iterator[li
 
 
 def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean over rows of -log softmax(logits)[label], in nats; over no row 0, with gradient 0, and not NaN."""
-    return F.cross_entropy(logits, labels, reduction="sum") / max(len(labels), 1)
+    """The mean over rows of -log softmax(logits)[label], in nats; over no row 0, with gradient 0, and not NaN.
+
+    Added up in float32 at least: a sum of thousands of losses is beyond half precision.
+    """
+    return F.cross_entropy(_at_least_float32(logits), labels, reduction="sum") / max(len(labels), 1)
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def pack_labels(packing: Packing, labels: Tensor, classes: int) -> Tensor:
@@ -666,8 +677,8 @@ class BertForQuestionAnswering(Model):
         an answer; the loss is the mean of the two cross-entropies.
 
         Raises:
-            TypeError, ValueError: as `Bert`; and when positions are not integers, (batch,), or one is no column of a
-                token.
+            TypeError, ValueError: as `Bert`; and when positions are not integers, (batch,), one is no column of a
+                token, or only one of the two is given.
         """
         packing, encoded, found = self.bert.run(input_ids, attention_mask, token_type_ids, position_ids, asked)
         logits = self.qa_outputs(encoded.hidden)
@@ -735,6 +746,6 @@ class ElectraDiscriminator(Model):
             if (targets != targets.round()).any():
                 raise ValueError(f"labels must be 0, 1 or {IGNORE_INDEX}, not {targets[targets != targets.round()][0]}")
             chosen = targets != IGNORE_INDEX
-            bits = targets[chosen]
-            loss = F.binary_cross_entropy_with_logits(logits[chosen], bits, reduction="sum") / max(len(bits), 1)
+            scores, bits = _at_least_float32(logits[chosen]), _at_least_float32(targets[chosen])
+            loss = F.binary_cross_entropy_with_logits(scores, bits, reduction="sum") / max(len(bits), 1)
         return BertOutput(loss=loss, logits=packing.unpack(logits), **found)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,13 +141,17 @@ class WordPieceTokenizer:
         """Read a published `vocab.txt`: one piece a line, the first line has id 0.
 
         Raises:
-            TypeError: when path is no string or path.
+            TypeError: when path is no string or path, or lowercase no truth value.
             OSError: when there is no such file, or it cannot be read.
             ValueError: when it is not UTF-8, a line is empty or stands twice, or a special token is missing.
         """
         if not isinstance(path, str | Path):
             raise TypeError(f"path must be a str or a Path, not a {type(path).__name__}")
         path = Path(path)
+        if not path.exists():
+            raise FileNotFoundError(
+                f"there is no {path}; datasets.fetch('minilm-vocab') is the path of a published one"
+            )
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -340,7 +345,10 @@ class WordPieceTokenizer:
             ValueError: when an id is not in the vocabulary.
         """
         texts: list[str] = []
-        for place, number in enumerate(ids.tolist() if hasattr(ids, "tolist") else ids):
+        ids = ids.tolist() if hasattr(ids, "tolist") else ids
+        if not isinstance(ids, Iterable):
+            raise TypeError(f"ids must be a list of ids, not {ids!r}; one id goes in a list of its own")
+        for place, number in enumerate(ids):
             number = check_integer(f"ids[{place}]", number)
             if not 0 <= number < len(self.pieces):
                 raise ValueError(f"ids[{place}] is {number}; the vocabulary has the ids 0 to {len(self.pieces) - 1}")
@@ -375,7 +383,7 @@ class _Memory(dict):
 
 def _in_order(vocab: Sequence[str] | Mapping[str, int]) -> list[str]:
     if isinstance(vocab, Mapping):
-        if any(type(number) is not int for number in vocab.values()) or sorted(vocab.values()) != list(
+        if any(not isinstance(number, Integral) for number in vocab.values()) or sorted(vocab.values()) != list(
             range(len(vocab))
         ):
             raise ValueError(f"vocab must give its {len(vocab)} pieces the ids 0 to {len(vocab) - 1}, each once")

@@ -68,12 +68,13 @@ def train_wordpiece(
             of equal pairs it takes the one whose pieces have the smaller ids.
 
     Raises:
-        TypeError: when a text is not a string.
+        TypeError: when texts are a string or a mapping, a text is not a string, a size no integer or lowercase no truth
+            value.
         ValueError: when an argument has another value, there is no word in the texts, or `vocab_size` has no room for
             the special tokens and the characters.
         ImportError: when the backend is not installed.
     """
-    _check(texts, vocab_size, min_frequency, score, limit_alphabet, backend)
+    _check(texts, lowercase, vocab_size, min_frequency, score, limit_alphabet, backend)
     words = _within_alphabet(count_words(texts, lowercase), limit_alphabet)
     alphabet = sorted({symbol for word in words for symbol in characters(word)})
     _check_room(vocab_size, alphabet)
@@ -254,9 +255,11 @@ def _check_room(vocab_size: int, alphabet: list[str]) -> None:
         )
 
 
-def _check(texts, vocab_size, min_frequency, score, limit_alphabet, backend) -> None:
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
+def _check(texts, lowercase, vocab_size, min_frequency, score, limit_alphabet, backend) -> None:
+    if isinstance(texts, str | Mapping) or not isinstance(texts, Iterable):
         raise TypeError(f"texts must be an iterable of strings, not a {type(texts).__name__}")
+    if not isinstance(lowercase, bool):
+        raise TypeError(f"lowercase must be True or False, not {lowercase!r}")
     for name, number in (
         ("vocab_size", vocab_size),
         ("min_frequency", min_frequency),

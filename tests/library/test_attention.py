@@ -4,6 +4,7 @@ properties that any weighted average has; the fused form against the spelled-out
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -317,7 +318,7 @@ def test_a_mask_that_does_not_fit_is_refused(form, shape):
 def test_tensors_that_do_not_fit_are_refused(form):
     query, key, value = triple()
     for arguments, message in [
-        ((query, key[:, :3], value), "query and key must have the same width, not 4 and 3"),
+        ((query, key[:, :3], value), "query and key must have one width, from 1 up, not 4 and 3"),
         ((query, key, value[:6]), "key and value must have the same length, not 7 and 6"),
         ((query[0], key, value), r"query must be \(..., length, width\), not \(4,\)"),
         ((query, key[0], value), r"key must be \(..., length, width\), not \(4,\)"),
@@ -326,7 +327,7 @@ def test_tensors_that_do_not_fit_are_refused(form):
     ]:
         with pytest.raises(ValueError, match=message):
             form(*arguments)
-    with pytest.raises(ValueError, match="query and key must have the same width"):
+    with pytest.raises(ValueError, match="query and key must have one width"):
         attention_scores(query, key[:, :3])
     with pytest.raises(ValueError, match="query must be"):
         attention_scores(query[0], key)
@@ -334,7 +335,7 @@ def test_tensors_that_do_not_fit_are_refused(form):
         attention_scores(query.expand(3, 5, 4), key.expand(2, 7, 4))
     with pytest.raises(ValueError, match="query, key, value must have leading dimensions"):
         form(query.expand(3, 5, 4), key, value.expand(2, 7, 3))
-    with pytest.raises(ValueError, match="same width, not 0 and 0"):
+    with pytest.raises(ValueError, match="one width, from 1 up, not 0 and 0"):
         form(query[:, :0], key[:, :0], value)
     with pytest.raises(
         TypeError, match=r"query, key must be floating-point and of one type, not torch\.float32, torch"
@@ -370,6 +371,16 @@ def test_scores_to_be_weighed_are_checked():
         attention_weights(scores.long())
     with pytest.raises(TypeError, match=r"mask must be boolean.* not torch\.int64"):
         attention_weights(scores, torch.ones(2, 3).long())
+    for shape in ((3, 2), (4, 2, 3), (2, 2)):
+        with pytest.raises(ValueError, match=r"mask must be broadcastable to \(2, 3\)"):
+            attention_weights(scores, torch.ones(shape, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"scores must be \(\.\.\., n, m\), not \(3,\)"):
+        attention_weights(scores[0])
+
+
+def test_a_scale_may_be_any_number(form):
+    query, key, value = triple()
+    assert torch.equal(form(query, key, value, scale=Fraction(1, 2)), form(query, key, value, scale=0.5))
 
 
 def test_a_causal_mask_has_a_size():

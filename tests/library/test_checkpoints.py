@@ -376,7 +376,10 @@ def test_a_missing_table_a_missing_file_and_a_missing_folder(tmp_path):
         load(folder)
     with pytest.raises(CheckpointError, match=r"source must be one of minilm, bert-tiny, a folder .*, not 'bert-base'"):
         load("bert-base")
-    for wrong in (None, 5, ["minilm"]):
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"config\.json is neither: give its folder"):
+        load(folder / "config.json")
+    for wrong in (None, 5, ["minilm"], ""):
         with pytest.raises(TypeError, match="source must be a name or a path, not"):
             load(wrong)
 

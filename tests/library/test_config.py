@@ -144,6 +144,10 @@ def test_json_that_python_will_not_parse(tmp_path):
 def test_sizes_of_numpy_are_taken_as_pythons():
     config = BertConfig(hidden_size=np.int64(24), num_attention_heads=np.int32(3))
     assert config == BertConfig(hidden_size=24, num_attention_heads=3) and type(config.hidden_size) is int
+    config = BertConfig(pad_token_id=np.int64(3), hidden_dropout_prob=np.float32(0.5), layer_norm_eps=np.float64(1e-5))
+    assert config == BertConfig(pad_token_id=3, hidden_dropout_prob=0.5, layer_norm_eps=1e-5)
+    assert {type(value) for value in (config.pad_token_id, config.hidden_dropout_prob)} == {int, float}
+    json.dumps(config.to_dict())
     with pytest.raises(ValueError, match="num_labels must be a positive integer, not True"):
         BertConfig(num_labels=True)
 

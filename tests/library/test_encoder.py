@@ -139,6 +139,8 @@ def test_packed_attention_wants_lengths_and_angles_that_fit():
     plain, turning, x = attention_layer(False, "absolute"), attention_layer(False, "rotary"), draw(7, 32)
     with pytest.raises(ValueError, match="lengths must add up to the tokens, 7, not to 6"):
         plain.packed(x, [4, 2])
+    with pytest.raises(ValueError, match=r"hidden_states must be \(tokens, d\), not \(1, 7, 32\)"):
+        plain.packed(x[None], [7])
     with pytest.raises(ValueError, match="angles must be given: position_embedding_type says so"):
         turning.packed(x, [7])
     with pytest.raises(ValueError, match="angles must not be given"):

@@ -640,9 +640,7 @@ HEADS = (
 def test_what_a_model_does_not_take_is_named(cls):
     model, ids = cls(our_config()), torch.tensor([[1, 2]])
     for wrong in ("label", "wanted", "return_dict"):
-        with pytest.raises(
-            TypeError, match=f"takes no {wrong}; beside its inputs it takes output_attentions, output_h"
-        ):
+        with pytest.raises(TypeError, match=f"takes no {wrong}; beside its inputs and its labels it takes output_att"):
             model(ids, **{wrong: ids})
 
 
@@ -724,7 +722,23 @@ def test_sentence_vectors_take_what_yields_texts_and_tokenizers_that_yield_lists
     for tokenizer in (Letters(), Arrays(), Tuples()):
         assert torch.equal(model.sentence_vectors(["ab", "c"], tokenizer), expected)
     assert torch.equal(model.sentence_vectors([torch.tensor(row) for row in ids]), expected)
-    assert torch.equal(model.sentence_vectors(torch.tensor(ids[:1])), expected[:1])
+    with pytest.raises(TypeError, match="in a padded batch, padding would count as text"):
+        model.sentence_vectors(torch.tensor([[1, 97, 98, 2], [1, 99, 2, 0]]))
+    for wrong in ({"input_ids": ids}, {"a", "b"}):
+        with pytest.raises(TypeError, match=f"texts must be a list of strings .* not a {type(wrong).__name__}"):
+            model.sentence_vectors(wrong, Letters())
+
+
+def test_losses_are_added_up_in_float32():
+    """40,000 labels at log 2 and more are beyond float16's 65,504."""
+    ids = torch.ones(400, 256, dtype=torch.long)
+    small = our_config(max_position_embeddings=256, num_hidden_layers=1)
+    for cls in (ElectraDiscriminator, BertForTokenClassification):
+        model = cls(small).eval()
+        expected = model(ids, labels=ids % 2).loss
+        found = model.half()(ids, labels=ids % 2).loss
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, expected, rtol=1e-2, atol=0)
 
 
 def test_the_pooler_wants_one_and_lengths_that_fit():

@@ -457,7 +457,7 @@ def test_bad_vocab_file(tmp_path, content, message):
 
 
 def test_no_vocab_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"there is no .*none\.txt; datasets\.fetch\('minilm-vocab'\) is"):
         WordPieceTokenizer.from_vocab(tmp_path / "none.txt")
     for wrong in (5, None, b"vocab.txt", list(SPECIAL_TOKENS)):
         with pytest.raises(TypeError, match="path must be a str or a Path, not a"):
@@ -567,6 +567,9 @@ def test_other_wrong_arguments(small):
         small.decode([-1])
     with pytest.raises(TypeError, match=r"ids\[0\] must be an integer, not \[1, 2\]"):
         small.decode(torch.tensor([[1, 2]]))
+    for wrong in (5, torch.tensor(5), None):
+        with pytest.raises(TypeError, match=r"ids must be a list of ids, not .*; one id goes in a list of its own"):
+            small.decode(wrong)
     with pytest.raises(TypeError, match=r"ids\[0\] must be an integer, not True"):
         small.decode([True])
     with pytest.raises(ValueError, match="remembered must be positive, not 0"):
@@ -579,6 +582,7 @@ def test_numbers_of_numpy(small):
     ids = small("a b a", truncation=True, max_length=np.int64(4))["input_ids"]
     assert ids.tolist() == small("a b a", truncation=True, max_length=4)["input_ids"].tolist()
     assert small.decode(np.array([5, 6])) == small.decode([5, 6])
+    assert WordPieceTokenizer({piece: np.int64(number) for number, piece in enumerate(SMALL)}).pieces == SMALL
 
 
 def test_a_copy_for_another_process(small):

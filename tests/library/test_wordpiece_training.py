@@ -244,6 +244,8 @@ def test_tokenizers_missing(monkeypatch):
     [
         ({"texts": "one text"}, TypeError, "texts must be an iterable of strings, not a str"),
         ({"texts": 7}, TypeError, "texts must be an iterable of strings, not a int"),
+        ({"texts": {"a": 1}}, TypeError, "texts must be an iterable of strings, not a dict"),
+        ({"lowercase": "yes"}, TypeError, "lowercase must be True or False, not 'yes'"),
         ({"texts": ["a", 7]}, TypeError, r"texts must hold strings; texts\[1\] is a int"),
         ({"texts": ["a", 7], "backend": "tokenizers", "score": "count"}, TypeError, r"texts\[1\] is a int"),
         ({"texts": []}, ValueError, "texts must hold at least one word"),
