@@ -105,12 +105,9 @@ class BertConfig:
             size = getattr(self, name)
             if name == "embedding_size" and size is None:
                 continue
-            if isinstance(size, Integral) and not isinstance(size, bool):
-                object.__setattr__(self, name, int(size))  # numpy's, which JSON does not know
-            else:
+            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
                 raise ValueError(f"{name} must be a positive integer, not {size!r}")
-            if size < 1:
-                raise ValueError(f"{name} must be a positive integer, not {size!r}")
+            object.__setattr__(self, name, int(size))  # numpy's, which JSON does not know
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"):
             probability = getattr(self, name)
             if name == "classifier_dropout" and probability is None:
